@@ -1,0 +1,161 @@
+"""Compression: the thousands of primary capsules of a text -> a few children.
+
+    positional   u_n = sum_{t,k} w_{min(t, P - 1), k, n} p_tk      weights by position and kind (Zhao 2019, the paper)
+    attended     u_n = sum_t a_nt sum_k w_nk p_tk                  a_nt = softmax_t(q_n . g_t / sqrt(features))
+    pooled       u_n = sum_k w_nk p_k                              p from the features' maximum over positions
+    none         every primary capsule is a child                  needs shared votes
+
+`positional` binds what it learns to a place: a word must be learned anew at each of the P places, and a text longer
+than P positions reads its rest with the last weights. `attended` and `pooled` do not know the place. No weight is
+applied where there is no position, so padding changes nothing. A text without any token has no children.
+
+Parameters: P K n; n (features + K); n K; none.
+
+>>> from capsroute.capsules.primary import PrimaryCapsules
+>>> compression = make_compression("attended", children=4, positions=9, kinds=3, features=6)
+>>> children, mask = compression(torch.randn(2, 5, 6), torch.ones(2, 5, dtype=torch.bool), PrimaryCapsules(
+...     features=6, kinds=3, dim=8))
+>>> children.shape
+torch.Size([2, 4, 8])
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from math import sqrt
+from typing import Literal, NamedTuple, get_args
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from capsroute.capsules.primary import Capsules
+from capsroute.capsules.relations import masked_softmax
+from capsroute.capsules.scales import CHILD_LENGTH, compression_std, squashed_one
+from capsroute.checks import at_least, one_of
+
+CompressionName = Literal["positional", "attended", "pooled", "none"]
+FeatureValues = Float[Tensor, "batch position feature"]
+PositionMask = Bool[Tensor, "batch position"]
+Primary = Callable[[Tensor, Tensor], Capsules]
+
+
+class Children(NamedTuple):
+    """The capsules that are routed, and which of them are there."""
+
+    values: Float[Tensor, "batch child dim"]
+    mask: Bool[Tensor, "batch child"]
+
+
+class Compression(nn.Module, ABC):
+    """Features and a primary layer -> children. It calls the layer itself, on what it wants read."""
+
+    initial_length = CHILD_LENGTH  # of a child at the start
+    nominal_children: int  # how many to plan for; without compression a text of another length has others
+
+    @abstractmethod
+    def forward(self, features: FeatureValues, mask: PositionMask, primary: Primary) -> Children: ...
+
+
+class PositionalCompression(Compression):
+    """Weights by position and kind."""
+
+    def __init__(self, *, children: int, positions: int, kinds: int, capsule_length: float) -> None:
+        super().__init__()
+        self.nominal_children = children
+        std = compression_std(positions * kinds, capsule_length)
+        self.weight = nn.Parameter(torch.randn(positions, kinds, children) * std)
+
+    def forward(self, features: FeatureValues, mask: PositionMask, primary: Primary) -> Children:
+        capsules, mask = primary(features, mask)
+        positions, longest = capsules.shape[1], self.weight.shape[0]
+        weight = self.weight[:positions]
+        if positions > longest:
+            weight = torch.cat([weight, weight[-1:].expand(positions - longest, -1, -1)])
+        # (position, kind) are one axis here: h of the formula
+        children = weight.flatten(0, 1).T @ capsules.flatten(1, 2)
+        return Children(children, _there(mask, children.shape[1]))
+
+
+class AttendedCompression(Compression):
+    """Each child is a learned query that attends over positions."""
+
+    def __init__(self, *, children: int, kinds: int, features: int, capsule_length: float) -> None:
+        super().__init__()
+        self.nominal_children = children
+        self.queries = nn.Parameter(torch.randn(children, features))
+        self.mix = nn.Parameter(torch.randn(children, kinds) * compression_std(kinds, capsule_length))
+
+    def forward(self, features: FeatureValues, mask: PositionMask, primary: Primary) -> Children:
+        scores = self.queries @ features.transpose(1, 2) / sqrt(features.shape[2])
+        capsules, there = primary(features, mask)
+        attention = masked_softmax(scores, mask[:, None, :], dim=2)
+        # n child, t position, k kind, d dimension
+        read = torch.einsum("bnt,btkd->bnkd", attention, capsules)
+        children = torch.einsum("bnkd,nk->bnd", read, self.mix)
+        return Children(children, _there(there, children.shape[1]))
+
+
+class PooledCompression(Compression):
+    """Each child reads the capsules of one position: the maximum of every feature over the text."""
+
+    def __init__(self, *, children: int, kinds: int, capsule_length: float) -> None:
+        super().__init__()
+        self.nominal_children = children
+        self.mix = nn.Parameter(torch.randn(children, kinds) * compression_std(kinds, capsule_length))
+
+    def forward(self, features: FeatureValues, mask: PositionMask, primary: Primary) -> Children:
+        lowest = torch.finfo(features.dtype).min
+        pooled = features.masked_fill(~mask[:, :, None], lowest).amax(dim=1, keepdim=True)
+        some = mask.any(dim=1, keepdim=True)
+        capsules, there = primary(pooled.masked_fill(~some[:, :, None], 0), some)
+        children = self.mix @ capsules.squeeze(1)
+        return Children(children, _there(there, children.shape[1]))
+
+
+class NoCompression(Compression):
+    """Every capsule is a child, masked where its position is."""
+
+    def __init__(self, *, positions: int, kinds: int, capsule_length: float) -> None:
+        super().__init__()
+        self.nominal_children = positions * kinds
+        self.initial_length = capsule_length
+
+    def forward(self, features: FeatureValues, mask: PositionMask, primary: Primary) -> Children:
+        capsules, mask = primary(features, mask)
+        kinds = capsules.shape[2]
+        return Children(capsules.flatten(1, 2), mask.repeat_interleave(kinds, dim=1))
+
+
+def make_compression(
+    kind: CompressionName,
+    *,
+    children: int | None,
+    positions: int,
+    kinds: int,
+    features: int,
+    capsule_length: float = squashed_one("sabour"),
+) -> Compression:
+    """Compression by name, from the sizes of the network around it; `children` is None for "none" alone."""
+    one_of("compression", kind, get_args(CompressionName))
+    at_least("positions", positions, 1)
+    at_least("kinds", kinds, 1)
+    if (kind == "none") != (children is None):
+        raise ValueError(
+            f"children={children} does not go with compression '{kind}': 'none' keeps all capsules and takes "
+            "children=None, every other makes a number of them."
+        )
+    if children is None:
+        return NoCompression(positions=positions, kinds=kinds, capsule_length=capsule_length)
+    at_least("children", children, 1)
+    if kind == "positional":
+        return PositionalCompression(
+            children=children, positions=positions, kinds=kinds, capsule_length=capsule_length
+        )
+    if kind == "attended":
+        return AttendedCompression(children=children, kinds=kinds, features=features, capsule_length=capsule_length)
+    return PooledCompression(children=children, kinds=kinds, capsule_length=capsule_length)
+
+
+def _there(mask: PositionMask, children: int) -> Bool[Tensor, "batch child"]:
+    """All children of a text that has a position; none of a text that has not."""
+    return mask.any(dim=1, keepdim=True).expand(-1, children)

@@ -1,0 +1,42 @@
+"""Squash: shorten a vector so that its length can be read as a probability, and keep its direction.
+
+    squash(x) = phi(|x|) x        sabour       phi(r) = r / (1 + r^2)      length r^2 / (1 + r^2)
+                                  half         phi(r) = r / (0.5 + r^2)    length r^2 / (0.5 + r^2)
+                                  exponential  phi(r) = (1 - e^-r) / r     length 1 - e^-r
+
+No epsilon is needed: phi is written as a function of the length, whose gradient PyTorch defines as zero at
+the zero vector, and there x -> |x| x has the derivative zero in truth.
+
+>>> squash(torch.tensor([3.0, 4.0]))
+tensor([0.5769, 0.7692])
+"""
+
+from typing import Literal, cast, get_args
+
+import torch
+from torch import Tensor
+
+from capsroute.checks import one_of
+
+SquashKind = Literal["sabour", "half", "exponential"]
+SQUASHES: tuple[SquashKind, ...] = get_args(SquashKind)
+
+
+def length(x: Tensor, dim: int = -1, keepdim: bool = False) -> Tensor:
+    """Euclidean length; its gradient at the zero vector is zero, not NaN."""
+    return cast(Tensor, torch.linalg.vector_norm(x, dim=dim, keepdim=keepdim))  # pyright: ignore
+
+
+def squash_factor(r: Tensor, kind: SquashKind = "sabour") -> Tensor:
+    """phi(r): what squash multiplies a vector of length r by."""
+    one_of("squash", kind, SQUASHES)
+    if kind == "exponential":
+        # Near zero the quotient is 0 / 0; its limit is 1 - r / 2.
+        safe = r.clamp_min(1e-4)
+        return torch.where(r < 1e-4, 1 - r / 2, -torch.expm1(-safe) / safe)
+    return r / ((1.0 if kind == "sabour" else 0.5) + r * r)
+
+
+def squash(x: Tensor, kind: SquashKind = "sabour", dim: int = -1) -> Tensor:
+    """Shorten x along `dim` to a length in [0, 1)."""
+    return x * squash_factor(length(x, dim, keepdim=True), kind)

@@ -1,0 +1,144 @@
+"""What every routing takes and gives.
+
+    routed = routing(children, vote, mask)
+
+`vote` turns children into votes; a routing calls it as often as its mathematics asks, so all methods share the same
+vote weights. `forward` checks and guards once for all; a method writes `route` and nothing else.
+
+Defined for every method: masked children change nothing; a document whose children are all masked gets zero parents
+and zero activation; a document's result does not depend on its batch mates.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import partial
+from typing import ClassVar, Literal, NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from capsroute.checks import at_least, has_shape
+
+CouplingAxis = Literal["parent", "leak", "child"]
+Vote = Callable[[Tensor], Tensor]
+
+
+class Routed(NamedTuple):
+    """What every routing returns.
+
+    Where `gain` is given, the result is a sum: parents = squash(sum_i gain_ij * vote(voters)_ij), exactly (for `em`
+    without the squash).
+    """
+
+    parents: Float[Tensor, "batch parent dim"]  # class capsules
+    activation: Float[Tensor, "batch parent"]  # class score in [0, 1]
+    coupling: Float[Tensor, "batch child parent"] | None = None  # share of each child that each parent received
+    gain: Float[Tensor, "batch child parent"] | None = None  # what multiplied each vote on its way into the parent
+    relation: Float[Tensor, "batch child child"] | None = None  # the graph
+    voters: Float[Tensor, "batch child dim"] | None = None  # what voted: the children, mixed by the graph if any
+    iterations: Int[Tensor, " batch"] | None = None  # passes used, where they vary
+
+
+class Routing(nn.Module, ABC):
+    """Send child capsules to parent capsules. A method is a final subclass that writes `route`.
+
+    Args:
+        children: how many there are, or None for any number (then refuse what depends on it).
+        parents: how many class capsules.
+        dim: dimension of votes and parents.
+        iterations: passes; a method that makes only one takes the number, checks it and says so in its docstring.
+    """
+
+    coupling_axis: ClassVar[CouplingAxis | None] = None
+    """Over which axis the coupling sums to 1; `leak`: over the parents and one more that is thrown away."""
+    default_iterations: ClassVar[int] = 3
+    needs_vote: ClassVar[bool] = True
+    activation_is_length: ClassVar[bool] = True
+
+    def __init__(self, *, children: int | None, parents: int, dim: int, iterations: int) -> None:
+        super().__init__()
+        if children is not None:
+            at_least("children", children, 1)
+        at_least("parents", parents, 1)
+        at_least("dim", dim, 1)
+        at_least("iterations", iterations, 1)
+        self.n_children = children
+        self.n_parents = parents
+        self.dim = dim
+        self.iterations = iterations
+
+    @abstractmethod
+    def route(
+        self, children: Float[Tensor, "batch child dim"], vote: Vote, mask: Bool[Tensor, "batch child"]
+    ) -> Routed:
+        """The method itself. Masked children are zero; the votes that `vote` gives have been checked."""
+
+    def initial_gain(self, children: int) -> float:
+        """Root mean square of `gain` in the first pass, times what the graph leaves of a child's length.
+
+        It sets the initial scale of the votes (capsules/scales.py).
+        """
+        return 1 / children
+
+    def forward(self, children: Tensor, vote: Vote | None, mask: Tensor | None = None) -> Routed:
+        has_shape("children", children, batch=None, child=self.n_children, dim=None)
+        if children.shape[1] == 0:
+            raise ValueError("children must hold at least one child, but the child axis is empty.")
+        if not children.is_floating_point():
+            raise ValueError(f"children must be floating point, but have the dtype {children.dtype}.")
+        if mask is not None:
+            has_shape("mask", mask, batch=children.shape[0], child=children.shape[1])
+            if mask.dtype != torch.bool:
+                raise ValueError(f"mask must be boolean (True: the child is there), but has the dtype {mask.dtype}.")
+            children = children.masked_fill(~mask[:, :, None], 0)
+        # On an accelerator this look would stall the queue; the loss of a training step finds the same fault.
+        if children.device.type == "cpu" and not torch.isfinite(children).all():
+            raise ValueError("children must be finite, but hold NaN or infinity.")
+
+        if mask is None:
+            there = children.new_ones(children.shape[:2], dtype=torch.bool)
+            return self.route(children, partial(self._votes, vote), there)
+        routed = self.route(children, partial(self._votes, vote), mask)
+        some = mask.any(dim=1)
+        return routed._replace(
+            parents=routed.parents * some[:, None, None], activation=routed.activation * some[:, None]
+        )
+
+    def _votes(self, vote: Vote | None, children: Tensor) -> Tensor:
+        """Call `vote` and check what it gives."""
+        if vote is None:
+            raise ValueError(f"{type(self).__name__} needs a vote module, but vote is None.")
+        votes = vote(children)
+        has_shape(
+            "votes",
+            votes,
+            batch=children.shape[0],
+            child=children.shape[1],
+            parent=self.n_parents,
+            dim=self.dim,
+        )
+        return votes
+
+
+def even_shares(mask: Bool[Tensor, "batch child"], like: Tensor) -> Float[Tensor, "batch child"]:
+    """1 / (children that are there) for each of them, 0 for the others; in the precision of `like`."""
+    there = mask.to(like.dtype)
+    return there / there.sum(dim=1, keepdim=True).clamp_min(1)
+
+
+# The two sums that routing by agreement is made of. i child, j parent, d dimension.
+
+
+def weighted_sum(
+    gain: Float[Tensor, "batch child parent"], votes: Float[Tensor, "batch child parent dim"]
+) -> Float[Tensor, "batch parent dim"]:
+    """sum_i gain_ij vote_ij."""
+    return torch.einsum("bij,bijd->bjd", gain, votes)
+
+
+def agreement(
+    votes: Float[Tensor, "batch child parent dim"], parents: Float[Tensor, "batch parent dim"]
+) -> Float[Tensor, "batch child parent"]:
+    """vote_ij . v_j"""
+    return torch.einsum("bijd,bjd->bij", votes, parents)
