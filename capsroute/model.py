@@ -7,7 +7,6 @@ torch.Size([2, 4])
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import sqrt
 from typing import NamedTuple
 
 import torch
@@ -17,7 +16,7 @@ from torch import Tensor, nn
 from capsroute.capsules.compression import Children, Compression, CompressionName, make_compression
 from capsroute.capsules.convolution import ConvolutionalCapsules
 from capsroute.capsules.primary import PrimaryCapsules
-from capsroute.capsules.scales import vote_std
+from capsroute.capsules.scales import pull_of_positions, vote_length
 from capsroute.capsules.squash import SquashKind, length
 from capsroute.capsules.votes import Vote, VotesName, make_votes
 from capsroute.checks import at_least
@@ -191,6 +190,7 @@ def _below_routing(config: NetworkConfig, encoder: NgramEncoder, column: int) ->
         kinds=primary.kinds,
         features=config.filters,
         capsule_length=primary.initial_length,
+        coherence=primary.coherence,
     )
     vote = make_votes(
         config.votes,
@@ -209,7 +209,8 @@ def _convolution(config: ConvolutionConfig, primary: PrimaryCapsules) -> Convolu
     routing = make_routing(
         "leaky", children=None, parents=config.kinds, dim=primary.dim, iterations=config.iterations
     )
-    _scale_votes(vote, routing, window, primary.initial_length)
+    pull = pull_of_positions(config.width, primary.coherence)
+    _scale_votes(vote, routing, window, primary.initial_length, pull)
     return ConvolutionalCapsules(primary, vote, routing, kinds=config.kinds, width=config.width)
 
 
@@ -227,11 +228,11 @@ def _column(
         iterations=config.iterations,
         **config.routing_options,
     )
-    _scale_votes(vote, routing, compression.nominal_children, compression.initial_length)
+    children = compression.nominal_children
+    _scale_votes(vote, routing, children, compression.initial_length, compression.pull)
     return Column(primary, compression, vote if routing.needs_vote else None, routing)
 
 
-def _scale_votes(vote: Vote, routing: Routing, children: int, child_length: float) -> None:
+def _scale_votes(vote: Vote, routing: Routing, children: int, child_length: float, pull: float) -> None:
     """Give the votes, drawn as long as the children, the length that puts class capsules in the middle."""
-    std = vote_std(children, routing.dim, routing.initial_gain(children), child_length)
-    vote.rescale(std * sqrt(routing.dim))
+    vote.rescale(vote_length(children, vote.spread, routing.initial_gain(children), pull) / child_length)

@@ -849,13 +849,13 @@ def primary(features: Array, weight: Array, bias: Array, squash_kind: SquashKind
 
 
 def positional(capsules: Array, weight: Array) -> Array:
-    """u_n = sum_tk w[min(t, P - 1), k, n] p_tk with w [P, kinds, n]."""
+    """u_n = sum_tk w[t mod P, k, n] p_tk with w [P, kinds, n]."""
     positions, kinds, dim = capsules.shape
     result = np.zeros((weight.shape[2], dim))
     for n in range(weight.shape[2]):
         for t in range(positions):
-            # Positions beyond the last weight share it.
-            row = min(t, weight.shape[0] - 1)
+            # Positions beyond the last weight start over with the first.
+            row = t % weight.shape[0]
             for k in range(kinds):
                 result[n] += weight[row, k, n] * capsules[t, k]
     return result

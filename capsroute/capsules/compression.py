@@ -1,12 +1,13 @@
 """Compression: the thousands of primary capsules of a text -> a few children.
 
-    positional   u_n = sum_{t,k} w_{min(t, P - 1), k, n} p_tk      weights by position and kind (Zhao 2019, the paper)
+    positional   u_n = sum_{t,k} w_{t mod P, k, n} p_tk            weights by position and kind (Zhao 2019, the paper)
     attended     u_n = sum_t a_nt sum_k w_nk p_tk                  a_nt = softmax_t(q_n . g_t / sqrt(features))
     pooled       u_n = sum_k w_nk p_k                              p from the features' maximum over positions
     none         every primary capsule is a child                  needs shared votes
 
 `positional` binds what it learns to a place: a word must be learned anew at each of the P places, and a text longer
-than P positions reads its rest with the last weights. `attended` and `pooled` do not know the place. No weight is
+than P positions starts over with the first weights (the last ones, repeated, would add up in step and drown the
+rest). `attended` and `pooled` do not know the place. No weight is
 applied where there is no position, so padding changes nothing. A text without any token has no children.
 
 Parameters: P K n; n (features + K); n K; none.
@@ -30,7 +31,13 @@ from torch import Tensor, nn
 
 from capsroute.capsules.primary import Capsules
 from capsroute.capsules.relations import masked_softmax
-from capsroute.capsules.scales import CHILD_LENGTH, compression_std, squashed_one
+from capsroute.capsules.scales import (
+    CHILD_LENGTH,
+    RELU_COHERENCE,
+    compression_std,
+    pull_of_positions,
+    squashed_one,
+)
 from capsroute.checks import at_least, one_of
 
 CompressionName = Literal["positional", "attended", "pooled", "none"]
@@ -51,6 +58,7 @@ class Compression(nn.Module, ABC):
 
     initial_length = CHILD_LENGTH  # of a child at the start
     nominal_children: int  # how many to plan for; without compression a text of another length has others
+    pull = 1.0  # how much longer their sum is than one of unrelated vectors
 
     @abstractmethod
     def forward(self, features: FeatureValues, mask: PositionMask, primary: Primary) -> Children: ...
@@ -70,7 +78,7 @@ class PositionalCompression(Compression):
         positions, longest = capsules.shape[1], self.weight.shape[0]
         weight = self.weight[:positions]
         if positions > longest:
-            weight = torch.cat([weight, weight[-1:].expand(positions - longest, -1, -1)])
+            weight = self.weight[torch.arange(positions, device=mask.device) % longest]
         # (position, kind) are one axis here: h of the formula
         children = weight.flatten(0, 1).T @ capsules.flatten(1, 2)
         return Children(children, _there(mask, children.shape[1]))
@@ -115,10 +123,11 @@ class PooledCompression(Compression):
 class NoCompression(Compression):
     """Every capsule is a child, masked where its position is."""
 
-    def __init__(self, *, positions: int, kinds: int, capsule_length: float) -> None:
+    def __init__(self, *, positions: int, kinds: int, capsule_length: float, coherence: float) -> None:
         super().__init__()
         self.nominal_children = positions * kinds
         self.initial_length = capsule_length
+        self.pull = pull_of_positions(positions, coherence)
 
     def forward(self, features: FeatureValues, mask: PositionMask, primary: Primary) -> Children:
         capsules, mask = primary(features, mask)
@@ -134,8 +143,14 @@ def make_compression(
     kinds: int,
     features: int,
     capsule_length: float = squashed_one("sabour"),
+    coherence: float = RELU_COHERENCE,
 ) -> Compression:
-    """Compression by name, from the sizes of the network around it; `children` is None for "none" alone."""
+    """Compression by name, from the sizes of the network around it.
+
+    Args:
+        children: how many to make; None for "none" alone.
+        capsule_length, coherence: of the capsules at the start, from the layer that makes them.
+    """
     one_of("compression", kind, get_args(CompressionName))
     at_least("positions", positions, 1)
     at_least("kinds", kinds, 1)
@@ -145,7 +160,7 @@ def make_compression(
             "children=None, every other makes a number of them."
         )
     if children is None:
-        return NoCompression(positions=positions, kinds=kinds, capsule_length=capsule_length)
+        return NoCompression(positions=positions, kinds=kinds, capsule_length=capsule_length, coherence=coherence)
     at_least("children", children, 1)
     if kind == "positional":
         return PositionalCompression(

@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from capsroute.capsules.primary import Capsules, PrimaryCapsules
+from capsroute.capsules.scales import coherence_of_windows
 from capsroute.capsules.votes import Vote
 from capsroute.checks import at_least
 from capsroute.encoders.windows import padding_needed, window_mask
@@ -50,6 +51,7 @@ class ConvolutionalCapsules(nn.Module):
         self.width = width
         self.stride = stride
         self.initial_length = primary.initial_length  # the votes are scaled for the same length after squash
+        self.coherence = coherence_of_windows(width, primary.coherence)
 
     def forward(
         self, features: Float[Tensor, "batch position feature"], mask: Bool[Tensor, "batch position"]

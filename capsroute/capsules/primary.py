@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from capsroute.capsules.scales import WORD_RMS, primary_std, squashed_one
+from capsroute.capsules.scales import RELU_COHERENCE, WORD_RMS, primary_std, squashed_one
 from capsroute.capsules.squash import SquashKind, squash
 from capsroute.checks import at_least
 
@@ -54,6 +54,7 @@ class PrimaryCapsules(nn.Module):
         self.weight = nn.Parameter(torch.randn(kinds * dim, features) * primary_std(features, dim, feature_rms))
         self.bias = nn.Parameter(torch.zeros(kinds * dim))
         self.initial_length = squashed_one(squash)
+        self.coherence = RELU_COHERENCE
 
     def forward(
         self, features: Float[Tensor, "batch position feature"], mask: Bool[Tensor, "batch position"]

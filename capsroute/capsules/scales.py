@@ -8,20 +8,24 @@ of sums of independent terms, from the words up:
     n-gram features   He: variance 2 / (width * words)     ReLU then keeps the root mean square of the words
     primary capsules  |W g| = 1                            std 1 / (rms(g) * sqrt(features * dim))
     children          |sum_h w_h p_h| = 1                  std 1 / (|p| * sqrt(capsules read))
-    votes             |sum_i gain * W_ij u_i| = 1          std 1 / (gain * relation * |u| * sqrt(children * dim))
+    votes             |sum_i gain * W_ij u_i| = r          std |vote| / (|u| * sqrt(dim))
+                                                           |vote| = r / (gain * sqrt(children) * pull)
 
-`gain` is what a routing multiplies each vote by in its first pass (1 / parents for dynamic routing), `relation`
-the length that the graph leaves of a child. An unsquashed class capsule of length 1 becomes 0.5 (sabour), 0.67
-(half) or 0.63 (exponential): the middle of the range, where margin, spread and cross-entropy all pull.
+`gain` is what a routing multiplies each vote by in its first pass (1 / parents for dynamic routing) times the length
+that a graph leaves of a child. `pull` is how much longer the sum of the children is than one of unrelated vectors.
+An unsquashed class capsule of length r = 1 becomes 0.5 (sabour), 0.67 (half) or 0.63 (exponential): the middle of
+the range, where margin, spread and cross-entropy all pull. With many parents r is less: see `class_length`.
 """
 
-from math import exp, sqrt
+from math import exp, pi, sqrt
 
 from capsroute.capsules.squash import SquashKind
 
 WORD_RANGE = 0.25
 WORD_RMS = WORD_RANGE / sqrt(3)
 CHILD_LENGTH = 1.0
+RELU_COHERENCE = 1 / pi
+"""Share of the mean square of relu(normal) that is the square of its mean: what all positions have in common."""
 
 
 def squashed_one(kind: SquashKind) -> float:
@@ -44,9 +48,39 @@ def compression_std(read: int, capsule_length: float) -> float:
     return CHILD_LENGTH / (capsule_length * sqrt(read))
 
 
-def vote_std(children: int, dim: int, gain: float, child_length: float) -> float:
-    """Votes whose sum, each multiplied by `gain`, has length 1."""
-    return 1 / (gain * child_length * sqrt(children * dim))
+def class_length(children: int, spread: int, gain: float) -> float:
+    """Length r of an unsquashed class capsule: 1, or less where that would take votes too long.
+
+    A parent that gets little of each child (1 / parents) needs long votes, and long votes agree so strongly that the
+    first passes already give everything to a few parents and leave the others at length 0. The agreements of a
+    child, |vote| |v| cos with |v| about r^2 and cos about 1 / sqrt(spread), are kept within a quarter of each other.
+    """
+    return min(1.0, (0.25 * gain * sqrt(children * spread)) ** (1 / 3))
+
+
+def vote_length(children: int, spread: int, gain: float, pull: float = 1.0) -> float:
+    """|vote| at the start; `spread` is the number of dimensions that the votes of one child lie in."""
+    return class_length(children, spread, gain) / (gain * sqrt(children) * pull)
+
+
+def pull_of_positions(positions: int, coherence: float) -> float:
+    """How much longer the sum of a capsule over all positions is than one of unrelated vectors."""
+    return sqrt(1 + (positions - 1) * coherence)
+
+
+def coherence_of_windows(width: int, coherence: float) -> float:
+    """What the sums over windows of `width` positions have in common, from what the positions have."""
+    return width * coherence / (1 + (width - 1) * coherence)
+
+
+def pooled_rows_length(rows: int, dim: int) -> float:
+    """Length of the mean of layer-normalised rows behind a feed-forward layer.
+
+    Two thirds of such a row came past the layer and one third through its ReLU, which leaves RELU_COHERENCE of it
+    common to all rows.
+    """
+    common = RELU_COHERENCE / 3
+    return sqrt(dim * (common + (1 - common) / rows))
 
 
 def softmax_relation_norm(children: int, applications: int) -> float:

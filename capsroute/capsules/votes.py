@@ -32,6 +32,8 @@ class Vote(nn.Module, ABC):
     """children -> votes; linear in the children but for a bias."""
 
     bias: nn.Parameter
+    spread: int
+    """How many dimensions the votes of one child lie in: dim, or the rank."""
 
     @abstractmethod
     def forward(self, children: Children) -> Votes: ...
@@ -46,6 +48,7 @@ class UnsharedVote(Vote):
 
     def __init__(self, *, children: int, parents: int, dim: int) -> None:
         super().__init__()
+        self.spread = dim
         self.weight = nn.Parameter(torch.randn(children, parents, dim, dim) / sqrt(dim))
         self.bias = nn.Parameter(torch.zeros(children, parents, dim))
 
@@ -63,6 +66,7 @@ class SharedVote(Vote):
 
     def __init__(self, *, parents: int, dim: int) -> None:
         super().__init__()
+        self.spread = dim
         self.weight = nn.Parameter(torch.randn(parents, dim, dim) / sqrt(dim))
         self.bias = nn.Parameter(torch.zeros(parents, dim))
 
@@ -79,6 +83,7 @@ class LowRankVote(Vote):
 
     def __init__(self, *, children: int, parents: int, dim: int, rank: int) -> None:
         super().__init__()
+        self.spread = min(rank, dim)
         self.down = nn.Parameter(torch.randn(children, rank, dim) / sqrt(dim))
         self.up = nn.Parameter(torch.randn(parents, dim, rank) / sqrt(rank))
         self.bias = nn.Parameter(torch.zeros(parents, dim))

@@ -38,7 +38,8 @@ class VoteAttention(nn.Module):
         self.scale: AttentionScale = scale
         self.weight = nn.Parameter(torch.randn(dim, dim) / sqrt(dim))
         self.bias = nn.Parameter(torch.zeros(dim))
-        self.score = nn.Parameter(torch.randn(dim) / sqrt(dim))
+        # At zero all votes weigh the same, and long votes (many parents) cannot make a few win before training.
+        self.score = nn.Parameter(torch.zeros(dim))
 
     def forward(
         self, votes: Float[Tensor, "batch child parent dim"], mask: Bool[Tensor, "batch child"]

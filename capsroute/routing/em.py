@@ -12,6 +12,7 @@ Departures: a child is present by its length |u_i|; var has 1e-8 added. With 64 
 or nothing after one pass; `evidence="mean"` takes the mean and keeps it soft. lambda is parents / (children * dim)
 unless given, the scale on which the cost of an average parent moves (1.25e-3 at the paper's sizes; public code has
 1e-3), and beta_use starts at minus the log sigma of the first votes, so that a_j starts at a half.
+Limit: with as many parents as children a cluster holds a vote or two, has no variance, and scores 1.
 Cost: O(children * parents * dim) for each pass; parameters: 2 * parents.
 
 >>> import torch
@@ -21,13 +22,14 @@ Cost: O(children * parents * dim) for each pass; parameters: 2 * parents.
 torch.Size([2, 3])
 """
 
-from math import log, pi
+from math import log, pi, sqrt
 from typing import Literal, final, get_args
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from capsroute.capsules.scales import vote_length
 from capsroute.capsules.squash import length
 from capsroute.checks import above, one_of
 from capsroute.routing.base import Routed, Routing, Vote, weighted_sum
@@ -68,8 +70,8 @@ class EmRouting(Routing):
         above("inverse_temperature", inverse_temperature, 0)
         self.inverse_temperature = inverse_temperature
         self.evidence: Evidence = evidence
-        # The first votes have length sqrt(children) (initial_gain below), spread over dim components.
-        log_sigma = 0.5 * log((children or 1) / dim)
+        first = vote_length(children, dim, self.initial_gain(children)) if children else 1.0
+        log_sigma = log(first / sqrt(dim))  # a vote's length is spread over its components
         self.beta_use = nn.Parameter(torch.full((parents,), -log_sigma))
         self.beta_activate = nn.Parameter(torch.zeros(parents))
 

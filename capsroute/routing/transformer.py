@@ -25,6 +25,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from capsroute.capsules.scales import pooled_rows_length
 from capsroute.capsules.squash import SQUASHES, SquashKind, length, squash
 from capsroute.checks import at_least, one_of
 from capsroute.routing.base import Routed, Routing, Vote
@@ -83,8 +84,7 @@ class TransformerRouting(Routing):
             if isinstance(layer, nn.Linear):
                 layer.weight.normal_(std=1 / sqrt(layer.in_features))
                 layer.bias.zero_()
-        # A mean of `children` normalised rows has components of 1 / sqrt(children), dim of them.
-        self.cross_out.weight.mul_(sqrt(children / self.dim))
+        self.cross_out.weight.mul_(1 / pooled_rows_length(children, self.dim))
 
     def route(
         self,
