@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from capsroute.routing import ROUTINGS
-from capsroute.routing.contract import CHECKS, Subject
+from capsroute.routing.contract import CHECKS
+from capsroute.routing.specimen import Subject
 from tests.variants import VARIANTS, label
 
 

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -16,14 +15,12 @@ from capsroute.capsules.relations import (
     Wasserstein,
 )
 from capsroute.routing import ROUTINGS, Routed, Routing, VoteAttention
-from capsroute.routing.contract import MatrixVote, Subject, example
+from capsroute.routing.specimen import MatrixVote, Subject, example, some_masked, stir
 from tests import reference as ref
 from tests.variants import VARIANTS, label
 
 Array = NDArray[np.float64]
-MASK = torch.tensor(
-    [[True, True, True, True, True], [True, False, True, True, False], [False, False, True, False, False]]
-)
+MASK = some_masked()
 
 
 def numpy(tensor: Tensor) -> Array:
@@ -102,13 +99,6 @@ def expected(
                 squash,
             )
     raise AssertionError(f"no reference for {name}")
-
-
-def stir(routing: Routing) -> None:
-    """Move every weight off its start, where zeros and identities could hide a mistake."""
-    with torch.no_grad():
-        for parameter in routing.parameters():
-            parameter.add_(0.3 * torch.randn_like(parameter))
 
 
 def vote_of(vote: MatrixVote) -> Any:

@@ -97,12 +97,13 @@ class Routing(nn.Module, ABC):
             raise ValueError("children must be finite, but hold NaN or infinity.")
 
         if mask is None:
-            there = children.new_ones(children.shape[:2], dtype=torch.bool)
-            return self.route(children, partial(self._votes, vote), there)
+            mask = children.new_ones(children.shape[:2], dtype=torch.bool)
         routed = self.route(children, partial(self._votes, vote), mask)
         some = mask.any(dim=1)
         return routed._replace(
-            parents=routed.parents * some[:, None, None], activation=routed.activation * some[:, None]
+            parents=routed.parents * some[:, None, None],
+            # A length of almost 1 may round to a little more.
+            activation=routed.activation.clamp(max=1) * some[:, None],
         )
 
     def _votes(self, vote: Vote | None, children: Tensor) -> Tensor:

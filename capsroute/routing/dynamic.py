@@ -16,6 +16,7 @@ Cost: O(children * parents * dim) for each pass; parameters: none.
 (torch.Size([2, 3, 4]), torch.Size([2, 5, 3]))
 """
 
+from collections.abc import Callable
 from typing import final
 
 from jaxtyping import Bool, Float
@@ -24,6 +25,39 @@ from torch import Tensor
 from capsroute.capsules.squash import SQUASHES, SquashKind, length, squash
 from capsroute.checks import one_of
 from capsroute.routing.base import Routed, Routing, Vote, agreement, weighted_sum
+
+Table = Float[Tensor, "batch child parent"]
+
+
+def softmax_over_parents(logits: Table) -> Table:
+    """exp(b_ij) / sum_k exp(b_ik): a child's couplings sum to 1."""
+    return logits.softmax(dim=2)
+
+
+def route_by_agreement(
+    votes: Float[Tensor, "batch child parent dim"],
+    weight: Float[Tensor, "batch child"],
+    couple: Callable[[Tensor], Tensor],
+    iterations: int,
+    kind: SquashKind,
+) -> tuple[Table, Table, Float[Tensor, "batch parent dim"]]:
+    """The loop: coupling, gain (coupling times the child's weight) and parents of the last pass.
+
+    Args:
+        couple: logits -> couplings; here is the difference between `dynamic` and `leaky`.
+    """
+
+    def send(logits: Table) -> tuple[Table, Table, Float[Tensor, "batch parent dim"]]:
+        coupling = couple(logits)
+        gain = coupling * weight[:, :, None]
+        return coupling, gain, squash(weighted_sum(gain, votes), kind)
+
+    logits = votes.new_zeros(votes.shape[:3])
+    coupling, gain, parents = send(logits)
+    for _ in range(iterations - 1):
+        logits = logits + agreement(votes, parents)
+        coupling, gain, parents = send(logits)
+    return coupling, gain, parents
 
 
 @final
@@ -60,15 +94,7 @@ class DynamicRouting(Routing):
     ) -> Routed:
         votes = vote(children)
         weight = (length(children) if self.amend else children.new_ones(mask.shape)) * mask
-
-        def send(logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-            coupling = logits.softmax(dim=2)
-            gain = coupling * weight[:, :, None]
-            return coupling, gain, squash(weighted_sum(gain, votes), self.squash)
-
-        logits = votes.new_zeros(votes.shape[:3])
-        coupling, gain, parents = send(logits)
-        for _ in range(self.iterations - 1):
-            logits = logits + agreement(votes, parents)
-            coupling, gain, parents = send(logits)
+        coupling, gain, parents = route_by_agreement(
+            votes, weight, softmax_over_parents, self.iterations, self.squash
+        )
         return Routed(parents, length(parents), coupling * mask[:, :, None], gain, voters=children)

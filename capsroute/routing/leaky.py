@@ -17,15 +17,17 @@ Cost: O(children * parents * dim) for each pass; parameters: none.
 True
 """
 
+from functools import partial
 from typing import final
 
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from capsroute.capsules.squash import SQUASHES, SquashKind, length, squash
+from capsroute.capsules.squash import SQUASHES, SquashKind, length
 from capsroute.checks import one_of
-from capsroute.routing.base import Routed, Routing, Vote, agreement, weighted_sum
+from capsroute.routing.base import Routed, Routing, Vote
+from capsroute.routing.dynamic import route_by_agreement
 
 
 def leaky_softmax(logits: Float[Tensor, "batch child parent"], leak: float) -> Float[Tensor, "batch child parent"]:
@@ -70,15 +72,6 @@ class LeakyRouting(Routing):
     ) -> Routed:
         votes = vote(children)
         weight = (length(children) if self.amend else children.new_ones(mask.shape)) * mask
-
-        def send(logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-            coupling = leaky_softmax(logits, self.leak)
-            gain = coupling * weight[:, :, None]
-            return coupling, gain, squash(weighted_sum(gain, votes), self.squash)
-
-        logits = votes.new_zeros(votes.shape[:3])
-        coupling, gain, parents = send(logits)
-        for _ in range(self.iterations - 1):
-            logits = logits + agreement(votes, parents)
-            coupling, gain, parents = send(logits)
+        couple = partial(leaky_softmax, leak=self.leak)
+        coupling, gain, parents = route_by_agreement(votes, weight, couple, self.iterations, self.squash)
         return Routed(parents, length(parents), coupling * mask[:, :, None], gain, voters=children)

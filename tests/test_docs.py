@@ -1,0 +1,100 @@
+"""The documents tell the truth: their code runs as written, and the tests they name exist."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import capsroute
+from capsroute.routing import ROUTINGS
+from capsroute.routing.contract import CHECKS
+
+ROOT = Path(__file__).parent.parent
+
+
+def python_blocks(document: str) -> str:
+    """All Python blocks of a document, one after the other: later ones use what earlier ones made."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / document).read_text(), re.DOTALL)
+    assert blocks
+    return "\n".join(blocks)
+
+
+def run(code: str) -> subprocess.CompletedProcess[str]:
+    """In an interpreter of its own, as a user's: without the checker of annotations, warnings as errors."""
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("document", ["README.md", "docs/add-a-routing.md"])
+def test_the_code_runs_as_written(document: str) -> None:
+    result = run(python_blocks(document))
+    assert result.returncode == 0, result.stderr
+    assert not result.stderr
+
+
+def test_the_routing_of_the_guide_is_short_and_can_be_used_by_name() -> None:
+    code = python_blocks("docs/add-a-routing.md")
+    lines = code[code.index("class ") : code.index("ROUTINGS[")].strip().splitlines()
+    assert len(lines) <= 12
+    use = """
+import torch
+from capsroute import CapsuleNetwork, NetworkConfig
+small = dict(vocabulary=9, classes=2, word_dim=4, kinds=2, dim=4, children=3)
+network = CapsuleNetwork(NetworkConfig(**small, routing="even"))
+assert network(torch.tensor([[1, 2, 3]])).scores.shape == (1, 2)
+"""
+    result = run(code + use)
+    assert result.returncode == 0, result.stderr
+
+
+def test_fidelity_names_tests_that_exist() -> None:
+    page = (ROOT / "docs/fidelity.md").read_text()
+    tests = "\n".join(file.read_text() for file in (ROOT / "tests").glob("test_*.py"))
+    checks = {check.__name__ for check in CHECKS}
+    rows = [line for line in page.splitlines() if line.startswith("|") and line.count("|") == 7]
+    named = 0
+    for row in rows:
+        for name in re.findall(r"`(\w+)`", row.split("|")[6]):
+            named += 1
+            assert name in checks or f"def {name}(" in tests, f"fidelity.md names {name}, which is no test"
+    assert named > 30
+
+
+def test_fidelity_has_a_row_for_every_question() -> None:
+    page = (ROOT / "docs/fidelity.md").read_text()
+    numbered = {number for row in page.splitlines() for number in re.findall(r"\d+", row[:10]) if row.startswith("|")}
+    assert {str(number) for number in range(1, 39)} <= numbered
+
+
+@pytest.mark.parametrize("name", sorted(set(ROUTINGS) - {"max", "mean", "sum"}))
+def test_every_routing_file_opens_as_promised(name: str) -> None:
+    """A sentence, the source, the formula, its relations, departures, cost, parameters, and an example."""
+    lines = (ROOT / f"capsroute/routing/{name}.py").read_text().splitlines()
+    header = "\n".join(lines[: lines.index('"""', 1)])
+    assert lines[0].endswith("."), "the first line is one sentence"
+    for part in ("Relations:", "Departures", "Cost:", "parameters", ">>> "):
+        assert part in header, f"{part} is missing"
+    assert re.search(r"arXiv|OpenReview|Li et al", header), "the source is missing"
+    assert re.search(r"^ {4}\S.*=", header, re.MULTILINE), "the formula is missing"
+
+
+def test_the_public_names_are_there() -> None:
+    for name in capsroute.__all__:
+        assert getattr(capsroute, name) is not None
+    assert set(capsroute.__all__) <= set(dir(capsroute))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        capsroute.nothing  # noqa: B018
+
+
+def test_importing_the_package_does_not_wait_for_torch() -> None:
+    result = run("import sys, capsroute; assert 'torch' not in sys.modules; print(capsroute.__version__)")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.strip() == capsroute.__version__
