@@ -63,7 +63,5 @@ def test_works_along_any_axis() -> None:
 
 
 def test_an_unknown_kind_is_refused_with_the_nearest() -> None:
-    with pytest.raises(
-        ValueError, match=r"unknown squash 'sabor'; did you mean 'sabour'\? Choose from: sabour"
-    ):
+    with pytest.raises(ValueError, match=r"unknown squash 'sabor'; did you mean 'sabour'\? Choose from: sabour"):
         squash(torch.ones(2), "sabor")

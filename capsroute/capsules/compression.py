@@ -96,7 +96,7 @@ class AttendedCompression(Compression):
     def forward(self, features: FeatureValues, mask: PositionMask, primary: Primary) -> Children:
         scores = self.queries @ features.transpose(1, 2) / sqrt(features.shape[2])
         capsules, there = primary(features, mask)
-        attention = masked_softmax(scores, mask[:, None, :], dim=2)
+        attention = gate(masked_softmax(scores, mask[:, None, :], dim=2))
         # n child, t position, k kind, d dimension
         read = torch.einsum("bnt,btkd->bnkd", attention, capsules)
         children = torch.einsum("bnkd,nk->bnd", read, self.mix)

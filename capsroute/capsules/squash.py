@@ -16,6 +16,7 @@ from typing import Literal, cast, get_args
 import torch
 from torch import Tensor
 
+from capsroute.capsules.gates import gate
 from capsroute.checks import one_of
 
 SquashKind = Literal["sabour", "half", "exponential"]
@@ -39,4 +40,4 @@ def squash_factor(r: Tensor, kind: SquashKind = "sabour") -> Tensor:
 
 def squash(x: Tensor, kind: SquashKind = "sabour", dim: int = -1) -> Tensor:
     """Shorten x along `dim` to a length in [0, 1)."""
-    return x * squash_factor(length(x, dim, keepdim=True), kind)
+    return x * gate(squash_factor(length(x, dim, keepdim=True), kind))
