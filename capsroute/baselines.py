@@ -44,6 +44,14 @@ class TextCnn(nn.Module):
     ) -> None:
         super().__init__()
         at_least("classes", classes, 1)
+        self.settings = {
+            "vocabulary": vocabulary,
+            "classes": classes,
+            "word_dim": word_dim,
+            "widths": list(widths),
+            "filters": filters,
+            "dropout": dropout,
+        }
         columns = tuple((width,) for width in widths)
         self.encoder = NgramEncoder(
             vocabulary=vocabulary, word_dim=word_dim, columns=columns, filters=filters, stride=1
@@ -75,6 +83,13 @@ class BagOfNgrams(nn.Module):
         at_least("word_dim", word_dim, 1)
         at_least("ngrams", ngrams, 1)
         at_least("buckets", buckets, 1)
+        self.settings = {
+            "vocabulary": vocabulary,
+            "classes": classes,
+            "word_dim": word_dim,
+            "ngrams": ngrams,
+            "buckets": buckets,
+        }
         self.vocabulary = vocabulary
         self.ngrams = ngrams
         self.buckets = buckets

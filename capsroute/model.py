@@ -6,8 +6,8 @@ torch.Size([2, 4])
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -19,7 +19,7 @@ from capsroute.capsules.primary import PrimaryCapsules
 from capsroute.capsules.scales import pull_of_positions, vote_length
 from capsroute.capsules.squash import SquashKind, length
 from capsroute.capsules.votes import Vote, VotesName, make_votes
-from capsroute.checks import at_least
+from capsroute.checks import at_least, unknown
 from capsroute.encoders.base import Features
 from capsroute.encoders.ngram import NgramEncoder, check_ids
 from capsroute.encoders.windows import window_count
@@ -45,6 +45,7 @@ class NetworkConfig:
         max_length: tokens of the longest text to plan for: it sizes the positional compression and sets scales;
             longer texts work.
         columns: the n-gram widths of each column. Columns share the words alone; their class capsules are averaged.
+        dropout: of the word vectors, in training.
         squash: of the primary capsules; that of the class capsules is an option of the routing.
         orphan: one more class capsule that is never a target, for what belongs to no class.
         children: capsules that are routed; None with compression "none", which keeps them all.
@@ -60,6 +61,7 @@ class NetworkConfig:
     columns: tuple[tuple[int, ...], ...] = ((3,),)
     filters: int = 64
     stride: int = 2
+    dropout: float = 0.0
     kinds: int = 64
     dim: int = 64
     squash: SquashKind = "sabour"
@@ -93,6 +95,24 @@ class NetworkConfig:
     def parents(self) -> int:
         """Class capsules, the orphan included."""
         return self.classes + self.orphan
+
+    def to_json(self) -> dict[str, Any]:
+        """The config as plain values, for json.dumps."""
+        return asdict(self) | {"columns": [list(widths) for widths in self.columns]}
+
+    @classmethod
+    def from_json(cls, settings: Mapping[str, Any]) -> "NetworkConfig":
+        """The config that `to_json` wrote; settings that are missing have their defaults."""
+        names = [setting.name for setting in fields(cls)]
+        for name in settings:
+            if name not in names:
+                raise unknown("setting of a network", name, names)
+        given = dict(settings)
+        if "columns" in given:
+            given["columns"] = tuple(tuple(widths) for widths in given["columns"])
+        if given.get("convolution") is not None:
+            given["convolution"] = ConvolutionConfig(**given["convolution"])
+        return cls(**given)
 
 
 class ColumnOutput(NamedTuple):
@@ -145,6 +165,7 @@ class CapsuleNetwork(nn.Module):
             columns=config.columns,
             filters=config.filters,
             stride=config.stride,
+            dropout=config.dropout,
         )
         # Routings come last: one seed then draws the same words, primaries and votes whatever the routing is.
         below = [_below_routing(config, self.encoder, column) for column in range(len(config.columns))]

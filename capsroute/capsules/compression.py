@@ -29,6 +29,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from capsroute.capsules.gates import gate
 from capsroute.capsules.primary import Capsules
 from capsroute.capsules.relations import masked_softmax
 from capsroute.capsules.scales import (

@@ -5,7 +5,7 @@ the routing is linear in the words, so that a class capsule is a sum of what eac
 them: values stay the same, gradients flow through what is multiplied and not through what multiplies.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -15,7 +15,7 @@ _held: ContextVar[bool] = ContextVar("held", default=False)
 
 
 @contextmanager
-def held_gates() -> Iterator[None]:
+def held_gates() -> Generator[None]:
     """Within it, gates are constants to the gradient."""
     token = _held.set(True)
     try:

@@ -20,7 +20,7 @@ from jaxtyping import Int
 from torch import Tensor, nn
 
 from capsroute.capsules.scales import WORD_RANGE, WORD_RMS, convolution_std
-from capsroute.checks import at_least, has_shape
+from capsroute.checks import above, at_least, has_shape
 from capsroute.encoders.base import PADDING, Features
 from capsroute.encoders.windows import padding_needed, window_count, window_mask, window_spans
 
@@ -34,18 +34,28 @@ class NgramEncoder(nn.Module):
         vocabulary: number of token ids, the padding id 0 included.
         columns: the n-gram widths of each column; `((3,),)` is one column of trigrams.
         filters: features of each n-gram.
+        dropout: share of the numbers of the word vectors that training sets to zero.
     """
 
     feature_rms = WORD_RMS  # He's scale keeps that of the words
 
     def __init__(
-        self, *, vocabulary: int, word_dim: int, columns: Sequence[Widths], filters: int, stride: int
+        self,
+        *,
+        vocabulary: int,
+        word_dim: int,
+        columns: Sequence[Widths],
+        filters: int,
+        stride: int,
+        dropout: float = 0.0,
     ) -> None:
         super().__init__()
         at_least("vocabulary", vocabulary, 2)
         at_least("word_dim", word_dim, 1)
         at_least("filters", filters, 1)
         at_least("stride", stride, 1)
+        at_least("dropout", dropout, 0)
+        above("1 - dropout", 1 - dropout, 0)
         if not columns or not all(columns):
             raise ValueError(f"columns must name at least one n-gram width each, but are {columns!r}.")
         for width in (width for column in columns for width in column):
@@ -53,6 +63,7 @@ class NgramEncoder(nn.Module):
         self.stride = stride
         self.columns = tuple(tuple(column) for column in columns)
         self.words = nn.Embedding(vocabulary, word_dim, padding_idx=PADDING)
+        self.dropout = nn.Dropout(dropout)
         self.convolutions = nn.ModuleDict(
             {
                 f"column{c}_width{width}": nn.Conv1d(word_dim, filters, width, stride=stride)
@@ -73,7 +84,7 @@ class NgramEncoder(nn.Module):
             convolution.bias.zero_()
 
     def forward(self, ids: Int[Tensor, "batch token"]) -> list[Features]:
-        words = self.words(ids).transpose(1, 2)
+        words = self.dropout(self.words(ids)).transpose(1, 2)
         mask = ids != PADDING
         return [self._column(c, words, mask) for c in range(len(self.columns))]
 
