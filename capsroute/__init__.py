@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from capsroute.baselines import BagOfNgrams, TextCnn
     from capsroute.capsules.relations import distance_matrix, relation, row_entropy
     from capsroute.capsules.squash import squash
+    from capsroute.classifier import CapsuleClassifier
     from capsroute.model import CapsuleNetwork, NetworkConfig
     from capsroute.routing import ROUTINGS, Routed, Routing, make_routing
     from capsroute.routing.contract import check_routing
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ROUTINGS",
     "BagOfNgrams",
+    "CapsuleClassifier",
     "CapsuleNetwork",
     "NetworkConfig",
     "Routed",
@@ -35,6 +37,7 @@ _HOMES = {
     "capsroute.baselines": ("BagOfNgrams", "TextCnn"),
     "capsroute.capsules.relations": ("distance_matrix", "relation", "row_entropy"),
     "capsroute.capsules.squash": ("squash",),
+    "capsroute.classifier": ("CapsuleClassifier",),
     "capsroute.model": ("CapsuleNetwork", "NetworkConfig"),
     "capsroute.routing": ("ROUTINGS", "Routed", "Routing", "make_routing"),
     "capsroute.routing.contract": ("check_routing",),

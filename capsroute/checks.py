@@ -7,13 +7,16 @@ from typing import TypeVar
 from torch import Tensor
 
 T = TypeVar("T")
+MOST_SHOWN = 25
 
 
 def unknown(what: str, given: object, valid: Collection[str]) -> ValueError:
     """The error for a name that is not in a list: it shows the list and the nearest entry."""
     nearest = get_close_matches(str(given), valid, n=1, cutoff=0.5)
     hint = f"; did you mean '{nearest[0]}'?" if nearest else "."
-    return ValueError(f"unknown {what} {given!r}{hint} Choose from: {', '.join(valid) or '(there are none)'}.")
+    shown = ", ".join(list(valid)[:MOST_SHOWN]) or "(there are none)"
+    more = f" and {len(valid) - MOST_SHOWN} more" if len(valid) > MOST_SHOWN else ""
+    return ValueError(f"unknown {what} {given!r}{hint} Choose from: {shown}{more}.")
 
 
 def look_up(what: str, name: str, table: Mapping[str, T]) -> T:

@@ -1,14 +1,16 @@
 """Gates: the numbers that a layer computes from its input to multiply that same input by.
 
-Squash factors and attention weights are gates. With the gates held at the values of a forward pass everything below
-the routing is linear in the words, so that a class capsule is a sum of what each word sent to it. `held_gates` holds
-them: values stay the same, gradients flow through what is multiplied and not through what multiplies.
+Squash factors, attention weights, the graph and what a routing multiplies votes by are gates. With the gates held at
+the values of a forward pass, and the same features firing, the network is linear in the words, and a class capsule is
+a sum of what each word sent to it. `held_gates` holds them: values stay the same, gradients flow through what is
+multiplied and not through what multiplies.
 """
 
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+import torch
 from torch import Tensor
 
 _held: ContextVar[bool] = ContextVar("held", default=False)
@@ -26,4 +28,4 @@ def held_gates() -> Generator[None]:
 
 def gate(values: Tensor) -> Tensor:
     """Mark values as a gate."""
-    return values.detach() if _held.get() else values
+    return values.detach() if not torch.compiler.is_compiling() and _held.get() else values

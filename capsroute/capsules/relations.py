@@ -29,6 +29,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from capsroute.capsules.gates import gate
 from capsroute.capsules.scales import renormalised_relation_norm, softmax_relation_norm
 from capsroute.checks import above, look_up, one_of
 
@@ -278,7 +279,7 @@ class CapsuleGraph(nn.Module):
     def forward(self, children: Children, mask: ChildMask) -> Matrix:
         if isinstance(self.normalisation, IdentityRelation):  # no distance is looked at, so none is measured
             return _identity(children, mask).expand(-1, -1, children.shape[1])
-        return self.normalisation(distance_matrix(children, self.distance), self.distance, mask)
+        return gate(self.normalisation(distance_matrix(children, self.distance), self.distance, mask))
 
     def entropy(self, children: Children, mask: ChildMask | None = None) -> Float[Tensor, "batch child"]:
         """`row_entropy` of softmax(A) for these children: is the graph doing anything?"""

@@ -18,6 +18,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from capsroute.capsules.gates import gate
 from capsroute.checks import at_least, has_shape
 
 CouplingAxis = Literal["parent", "leak", "child"]
@@ -92,8 +93,10 @@ class Routing(nn.Module, ABC):
             if mask.dtype != torch.bool:
                 raise ValueError(f"mask must be boolean (True: the child is there), but has the dtype {mask.dtype}.")
             children = children.masked_fill(~mask[:, :, None], 0)
-        # On an accelerator this look would stall the queue; the loss of a training step finds the same fault.
-        if children.device.type == "cpu" and not torch.isfinite(children).all():
+        # On an accelerator this look would stall the queue, in a compiled or exported graph it cannot be taken; the
+        # loss of a training step finds the same fault.
+        looks = children.device.type == "cpu" and not torch.compiler.is_compiling()
+        if looks and not torch.isfinite(children).all():
             raise ValueError("children must be finite, but hold NaN or infinity.")
 
         if mask is None:
@@ -134,8 +137,8 @@ def even_shares(mask: Bool[Tensor, "batch child"], like: Tensor) -> Float[Tensor
 def weighted_sum(
     gain: Float[Tensor, "batch child parent"], votes: Float[Tensor, "batch child parent dim"]
 ) -> Float[Tensor, "batch parent dim"]:
-    """sum_i gain_ij vote_ij."""
-    return torch.einsum("bij,bijd->bjd", gain, votes)
+    """sum_i gain_ij vote_ij; the gain is a gate."""
+    return torch.einsum("bij,bijd->bjd", gate(gain), votes)
 
 
 def agreement(

@@ -1,0 +1,328 @@
+"""What the verbs of the command line do: each a function that can be called from Python too."""
+
+import csv
+import io
+import json
+import platform
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from capsroute._version import __version__
+from capsroute.checks import at_least, one_of, unknown
+from capsroute.classifier import CapsuleClassifier
+from capsroute.evaluation import Report, measure
+from capsroute.plan import make_plan
+from capsroute.routing import ROUTINGS
+from capsroute.store import check_place
+from capsroute.text import SOURCES, DataReport, check_data, load_source, read_corpus
+from capsroute.text.corpus import Corpus
+from capsroute.training.config import make_device
+from capsroute.training.progress import ProgressName
+
+Say = Callable[[str], None]
+Format = Literal["jsonl", "csv", "tsv"]
+CHUNK = 2048
+"""Lines that are predicted together."""
+
+
+def read_data(
+    data: str,
+    *,
+    text: str | None = None,
+    label: str | None = None,
+    data_folder: Path | None = None,
+    on_error: str = "fail",
+    seed: int = 0,
+) -> tuple[Corpus, Corpus | None]:
+    """Texts to learn from, and the test part where the corpus is a named one and has its own."""
+    if data in SOURCES and not Path(data).exists():
+        split = load_source(data, data_folder, seed=seed)
+        return split.train, split.test
+    if data_folder is not None:
+        raise unknown("corpus", data, SOURCES)
+    return read_corpus(data, text=text, label=label, on_error=on_error), None  # pyright: ignore
+
+
+def train_model(
+    data: str,
+    out: Path,
+    *,
+    valid: str | None,
+    text: str | None,
+    label: str | None,
+    data_folder: Path | None,
+    preset: str,
+    network: str,
+    routing: str | None,
+    settings: Mapping[str, Any],
+    seed: int,
+    device: str,
+    on_error: str,
+    resume: bool,
+    force: bool,
+    say: Say,
+    progress: ProgressName,
+) -> dict[str, Any]:
+    """Train and save; the facts of the model's card."""
+    # What can be refused is refused before anything is read, and long before anything is learned.
+    check_place(out, force=force)
+    make_plan(preset, network=network, routing=routing, settings={**settings, "seed": seed, "device": device})
+    make_device(device)
+    run = out.with_name(f"{out.name}.run")
+    if force and not resume and (run / "training.json").exists():
+        shutil.rmtree(run)
+    learn, _ = read_data(data, text=text, label=label, data_folder=data_folder, on_error=on_error, seed=seed)
+    say(learn.describe())
+    share, other = _validation(valid)
+    model = CapsuleClassifier(
+        preset=preset,
+        network=network,
+        routing=routing,
+        settings=settings,
+        validation=share,
+        seed=seed,
+        device=device,
+        folder=run,
+        resume=resume,
+        progress=progress,
+    )
+    aside = None if other is None else read_corpus(other, text=text, label=label, on_error=on_error)  # pyright: ignore
+    model.fit(learn, X_valid=aside, announce=say)
+    model.save_pretrained(out, force=force)
+    say(f"saved to {out} (checkpoints and history in {run})")
+    return model.facts_
+
+
+def evaluate_model(
+    folder: Path,
+    data: str,
+    *,
+    text: str | None,
+    label: str | None,
+    data_folder: Path | None,
+    on_error: str,
+    worst: int,
+) -> tuple[Report, Corpus]:
+    """Measure a saved model; of a named corpus the test part is read."""
+    model = CapsuleClassifier.from_pretrained(folder)
+    learn, test = read_data(data, text=text, label=label, data_folder=data_folder, on_error=on_error)
+    corpus = learn if test is None else test
+    known = [str(name) for name in model.classes_]
+    for row, given in enumerate(corpus.labels):
+        for name in [given] if isinstance(given, str) else given:
+            if name not in known:
+                raise ValueError(f"row {row + 1} of '{corpus.file}': {unknown('label', name, known)}")
+    probabilities = model.predict_proba(corpus)
+    report = measure(corpus.labels, probabilities, classes=known, thresholds=model.thresholds_, worst=worst)
+    return report, corpus
+
+
+def show_report(report: Report, corpus: Corpus) -> None:
+    """Measures, classes and the worst mistakes, for a person."""
+    console = Console()
+    console.print(
+        f"accuracy {report.accuracy:.1%}   macro-F1 {report.macro_f1:.1%}   micro-F1 {report.micro_f1:.1%}"
+        + ("" if report.calibration_error is None else f"   calibration error {report.calibration_error:.1%}")
+        + f"   ({report.texts:,} texts)"
+    )
+    table = Table("label", "texts", "precision", "recall", "F1", box=None)
+    for row in report.classes:
+        table.add_row(row.label, f"{row.texts:,}", *(_share(part) for part in (row.precision, row.recall, row.f1)))
+    console.print(table)
+    if report.mistakes:
+        console.print("\nworst mistakes")
+    for mistake in report.mistakes:
+        (found,) = corpus.texts(mistake.row, mistake.row + 1)
+        line = f"row {mistake.row + 1}: {mistake.label} taken for {mistake.predicted} ({mistake.probability:.0%})"
+        console.print(line, style="bold", markup=False, highlight=False)
+        console.print("  " + " ".join(found.split())[:200], markup=False, highlight=False)
+
+
+def predict_lines(
+    folder: Path,
+    file: str,
+    *,
+    top: int,
+    proba: bool,
+    form: str,
+    text: str | None,
+    device: str,
+    write: Callable[[str], object],
+) -> None:
+    """As many lines out as texts in, in their order, a few thousand at a time."""
+    one_of("format", form, get_args(Format))
+    at_least("top", top, 1)
+    model = CapsuleClassifier.from_pretrained(folder, device=device)
+    for block in _blocks(_texts(file, text)):
+        texts = [line for _, line in block]
+        probabilities = model.predict_proba(texts)
+        decided = model.decide(probabilities) if model.thresholds_ is not None else None
+        for place, (name, _) in enumerate(block):
+            row = probabilities[place]
+            best = [int(label) for label in (-row).argsort(kind="stable")[:top]]
+            labels = [str(model.classes_[label]) for label in best]
+            if decided is not None and top == 1:
+                labels = [str(label) for label in decided[place]]
+                best = [list(model.classes_).index(label) for label in decided[place]]
+            write(_line(form, name, labels, [float(row[label]) for label in best] if proba else None))
+
+
+def explain_text(
+    folder: Path, text: str, *, label: str | None, html: Path | None, png: Path | None, show: bool
+) -> dict[str, Any]:
+    """Explain one prediction in the terminal, as a page, as a picture and as JSON."""
+    from capsroute.explain import print_explanations, write_html, write_image
+
+    model = CapsuleClassifier.from_pretrained(folder)
+    names = [str(name) for name in model.classes_]
+    if label is not None and label not in names:
+        raise unknown("label", label, names)
+    found = model.explain(text)
+    if show:
+        print_explanations([found], label=label)
+    if html is not None:
+        write_html([found], html)
+    if png is not None:
+        write_image([found], png)
+    return found.to_json()
+
+
+def inspect_data(
+    data: str,
+    *,
+    test: str | None,
+    text: str | None,
+    label: str | None,
+    data_folder: Path | None,
+    on_error: str,
+) -> DataReport:
+    """Look for what would spoil training."""
+    learn, own_test = read_data(data, text=text, label=label, data_folder=data_folder, on_error=on_error)
+    other = own_test if test is None else read_corpus(test, text=text, label=label, on_error=on_error)  # pyright: ignore
+    return check_data(learn, other)
+
+
+def show_inspection(report: DataReport) -> None:
+    """A data report for a person."""
+    console = Console()
+    show_facts({name: value for name, value in report.to_json().items() if name not in ("problems", "warnings")})
+    for problem in report.problems:
+        console.print(f"problem: {problem}", style="bold red", markup=False, highlight=False)
+    for warning in report.warnings:
+        console.print(f"warning: {warning}", style="yellow", markup=False, highlight=False)
+    if not report.problems and not report.warnings:
+        console.print("nothing to mend")
+
+
+def information(folder: Path | None) -> dict[str, Any]:
+    """Facts of a saved model, or of this installation."""
+    if folder is None:
+        return {
+            "capsroute": __version__,
+            "Python": platform.python_version(),
+            "PyTorch": torch.__version__,
+            "device": "cuda" if torch.cuda.is_available() else "cpu",
+            "routings": list(ROUTINGS),
+            "named corpora": list(SOURCES),
+        }
+    model = CapsuleClassifier.from_pretrained(folder)
+    weights = sum(parameter.numel() for parameter in model.network_.parameters())
+    return {
+        "model": str(folder),
+        "network": model.network,
+        "routing": model.routing,
+        "labels": [str(name) for name in model.classes_],
+        "several labels a text": model.thresholds_ is not None,
+        "parameters": weights,
+        **model.facts_.get("data", {}),
+        **model.facts_.get("measures", {}),
+        **model.facts_.get("versions", {}),
+    }
+
+
+def show_facts(facts: Mapping[str, Any]) -> None:
+    """Names and values, one a line."""
+    console = Console()
+    for name, value in facts.items():
+        if value is None:
+            continue
+        if isinstance(value, Mapping):
+            shown = ", ".join(f"{key} {_plain(part)}" for key, part in value.items())  # pyright: ignore
+        elif isinstance(value, list | tuple):
+            shown = ", ".join(map(str, value))  # pyright: ignore
+        else:
+            shown = _plain(value)
+        console.print(f"{str(name).replace('_', ' ')}: {shown}", markup=False, highlight=False)
+
+
+def _validation(valid: str | None) -> tuple[float, str | None]:
+    """The option --valid: a share of the training texts, or a file."""
+    if valid is None:
+        return 0.1, None
+    try:
+        return float(valid), None
+    except ValueError:
+        return 0.1, valid
+
+
+def _texts(file: str, column: str | None) -> Iterator[tuple[str | None, str]]:
+    """Id (where there is one) and text of every line or row."""
+    tables = (".csv", ".tsv", ".jsonl", ".json", ".parquet")
+    if column is None and not any(file.removesuffix(".gz").removesuffix(".zst").endswith(end) for end in tables):
+        yield from ((None, line) for line in _lines(file))
+        return
+    corpus = read_corpus(file, text=column)
+    has_id = "id" in corpus.table.column_names  # pyright: ignore[reportUnknownMemberType]
+    names = corpus.column("id") if has_id else [None] * len(corpus)
+    yield from zip(names, corpus, strict=True)
+
+
+def _lines(file: str) -> Iterator[str]:
+    """The lines of a plain file, without their ends; an empty line is an empty text."""
+    if file != "-" and not Path(file).is_file():
+        raise ValueError(f"there is no file '{file}' to predict.")
+    with nullcontext(sys.stdin.buffer) if file == "-" else Path(file).open("rb") as stream:
+        for number, line in enumerate(stream, 1):
+            try:
+                yield line.decode("utf-8").rstrip("\n").removesuffix("\r")
+            except UnicodeDecodeError as error:
+                raise ValueError(f"line {number} of '{file}' is not UTF-8: convert the file first.") from error
+
+
+def _blocks(lines: Iterator[tuple[str | None, str]]) -> Iterator[list[tuple[str | None, str]]]:
+    while block := list(islice(lines, CHUNK)):
+        yield block
+
+
+def _line(form: str, name: str | None, labels: list[str], probabilities: list[float] | None) -> str:
+    if form == "jsonl":
+        row: dict[str, Any] = {} if name is None else {"id": name}
+        row["labels"] = labels
+        if probabilities is not None:
+            row["probabilities"] = [round(value, 6) for value in probabilities]
+        return json.dumps(row, ensure_ascii=False) + "\n"
+    cells = [] if name is None else [name]
+    for place, label in enumerate(labels):
+        cells.append(label)
+        if probabilities is not None:
+            cells.append(f"{probabilities[place]:.6f}")
+    stream = io.StringIO()
+    csv.writer(stream, delimiter="," if form == "csv" else "\t", lineterminator="\n").writerow(cells)
+    return stream.getvalue()
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"
+
+
+def _plain(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,149 @@
+"""A corpus larger than memory: it lies in a file, gives the same rows, and leaves nothing behind."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capsroute.text import Corpus, CorpusError, read_corpus, storage
+
+
+def write(folder: Path, rows: int) -> Path:
+    file = folder / "big.csv"
+    file.write_text("label,text\n" + "".join(f"{row % 3},text number {row}\n" for row in range(rows)))
+    return file
+
+
+@pytest.fixture
+def little_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Every table goes to a file; returns the folder of temporary files."""
+    monkeypatch.setattr(storage, "IN_MEMORY", 1000)
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    return tmp_path / "temporary"
+
+
+def test_a_large_corpus_is_mapped_and_leaves_no_file(little_memory: Path) -> None:
+    corpus = read_corpus(write(little_memory.parent, 20_000))
+    assert corpus.table.get_total_buffer_size() > 1000
+    assert list(little_memory.iterdir()) == []
+    assert corpus.texts(19_998) == ["text number 19998", "text number 19999"]
+    assert corpus.labels[:4] == ["0", "1", "2", "0"]
+    taken = corpus.take([19_999, 0, 8_192, 0])
+    assert taken.texts() == [f"text number {row}" for row in (19_999, 0, 8_192, 0)]
+    assert list(little_memory.iterdir()) == []
+
+
+def test_a_failed_reading_leaves_no_file(little_memory: Path) -> None:
+    file = write(little_memory.parent, 20_000)
+    file.write_text(file.read_text() + "one,two,three\n")
+    with pytest.raises(CorpusError, match="line 20002: has 3 fields"):
+        read_corpus(file)
+    with pytest.raises(CorpusError, match="line 20002: has 3 fields"):
+        read_corpus(file, cache=little_memory / "cache")
+    assert [path.name for path in little_memory.rglob("*")] == ["cache"]
+
+
+def test_cache_is_found_again_until_the_source_changes(little_memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, cache = write(little_memory.parent, 20_000), little_memory / "cache"
+    file.write_text(file.read_text() + "bad\n")
+    first = read_corpus(file, cache=cache, on_error="skip")
+    assert sorted(path.suffix for path in cache.iterdir()) == [".arrow", ".json"]
+
+    def fail(*_: object) -> None:
+        raise AssertionError("the source was read again")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("capsroute.text.reading.open_reader", fail)
+        again = read_corpus(file, cache=cache, on_error="skip")
+    assert again.table.equals(first.table)
+    assert again.describe() == first.describe()
+    assert (again.bad_rows, again.files) == (first.bad_rows, first.files)
+
+    assert len(read_corpus(file, cache=cache, on_error="skip", label="label").guessed) == 1  # read otherwise
+    file.write_text(file.read_text().removesuffix("bad\n") + "0,one more\n")
+    assert len(read_corpus(file, cache=cache)) == 20_001
+
+
+def test_cache_without_its_facts_is_made_again(little_memory: Path) -> None:
+    file, cache = write(little_memory.parent, 20_000), little_memory / "cache"
+    read_corpus(file, cache=cache)
+    next(cache.glob("*.json")).write_text("{")
+    assert len(read_corpus(file, cache=cache)) == 20_000
+
+
+def test_small_corpora_are_not_cached(tmp_path: Path) -> None:
+    read_corpus(write(tmp_path, 10), cache=tmp_path / "cache")
+    assert not (tmp_path / "cache").exists()
+
+
+def test_unwritable_cache(little_memory: Path) -> None:
+    (little_memory / "taken").write_text("a file")
+    with pytest.raises(CorpusError, match=r"cannot be kept in '.*taken' \(.*\): name a folder with room with cache="):
+        read_corpus(write(little_memory.parent, 20_000), cache=little_memory / "taken")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+def test_full_disk(little_memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "mkstemp", lambda **_: (os.open(os.devnull, os.O_RDONLY), "/dev/full"))
+    monkeypatch.setattr(Path, "unlink", lambda *_, **__: None)
+    with pytest.raises(CorpusError, match="No space left on device"):
+        read_corpus(write(little_memory.parent, 20_000))
+
+
+@given(st.lists(st.text(max_size=5), min_size=1, max_size=30), st.data())
+def test_rows_are_taken_in_the_order_given(texts: list[str], data: st.DataObject) -> None:
+    rows = data.draw(st.lists(st.integers(0, len(texts) - 1)))
+    corpus = Corpus.of(texts, [["x"] * (row % 3) for row in range(len(texts))])
+    taken = corpus.take(rows)
+    assert taken.texts() == [texts[row] for row in rows]
+    assert taken.labels == [corpus.labels[row] for row in rows]
+
+
+def test_rows_outside_are_refused() -> None:
+    with pytest.raises(IndexError, match=r"rows must lie in \[0, 2\), but reach from -1 to 1"):
+        Corpus.of(["a", "b"]).take(np.array([1, -1]))
+
+
+MEASURE = """
+import re, sys
+from pathlib import Path
+from capsroute.text import read_corpus
+def anonymous():
+    return int(re.search(r"RssAnon:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1024
+before = anonymous()
+corpus = read_corpus(sys.argv[1])
+peak = int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1024
+after = anonymous()
+texts = sum(1 for _ in corpus)
+part = corpus.take(range(0, len(corpus), 2))
+print(texts, len(part), before, after, anonymous(), peak)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="memory is read from /proc")
+def test_memory_stays_bounded(tmp_path: Path) -> None:
+    file = tmp_path / "big.csv"
+    line = "0," + "some words that make a line rather long " * 20 + "\n"
+    with open(file, "w") as stream:
+        stream.write("label,text\n")
+        stream.writelines([line] * 300_000)  # 240 MB
+    output = subprocess.run(
+        [sys.executable, "-c", MEASURE, str(file)],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.getcwd()},
+    ).stdout
+    texts, half, before, after, end, peak = (float(number) for number in output.split())
+    assert (texts, half) == (300_000, 150_000)
+    assert after - before < 150  # MB
+    assert end - before < 150
+    assert peak - before < 350  # the modules' own files are in it
