@@ -193,6 +193,7 @@ class CapsuleClassifier(ClassifierMixin, BaseEstimator):
             tokens=tokens,
             spans=spans,
             labels=self._labels.names,
+            predicted=self._named_labels(text),
         )
 
     # ----------------------------------------------------------------- storing
@@ -257,6 +258,13 @@ class CapsuleClassifier(ClassifierMixin, BaseEstimator):
         return self._model.tokenizer
 
     # ---------------------------------------------------------------- the rest
+
+    def _named_labels(self, text: str) -> list[str] | None:
+        """The labels of a text that may have several, by their thresholds; of one label the highest score decides."""
+        if not self._labels.several:
+            return None
+        (found,) = self.predict([text])
+        return [str(label) for label in found]
 
     def _plan(self, changes: Mapping[str, Any] | None = None) -> Plan:
         settings = {**(self.settings or {}), "seed": self.seed, "device": self.device, **(changes or {})}

@@ -190,9 +190,9 @@ def explain_text(
     if show:
         print_explanations([found], label=label)
     if html is not None:
-        write_html([found], html)
+        write_html([found], html, label=label)
     if png is not None:
-        write_image([found], png)
+        write_image([found], png, label=label)
     return found.to_json()
 
 

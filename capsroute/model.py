@@ -86,8 +86,11 @@ class NetworkConfig:
             )
         if several and self.convolution:
             raise ValueError("convolutional capsules read neighbours of one n-gram width: use one width a column.")
-        if self.convolution and self.compression == "pooled":
-            raise ValueError("pooled compression keeps one position, which leaves convolutional capsules no window.")
+        if self.convolution and self.compression in ("pooled", "attended"):
+            raise ValueError(
+                f"{self.compression} compression reads the n-grams themselves, and convolutional capsules stand in "
+                "between: use compression 'positional' or 'none'."
+            )
         if self.compression == "none" and self.votes != "shared":
             raise ValueError("without compression the number of children varies: votes must be 'shared'.")
 

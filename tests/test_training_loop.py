@@ -29,11 +29,11 @@ def same_weights(one: nn.Module, other: nn.Module) -> bool:
 
 def test_it_learns() -> None:
     network = tiny_network()
-    result = train(network, batches_of(200), config=replace(QUICK, epochs=15, learning_rate=0.05), progress="none")
+    result = train(network, batches_of(200), config=replace(QUICK, epochs=8, learning_rate=0.05), progress="none")
     scores = predict(network, batches_of(100, seed=1))
     assert (scores.argmax(axis=1) == texts(100, seed=1)[1].numpy()).mean() > 0.95
     assert result.history[-1].loss < 0.2 * result.history[0].loss
-    assert (result.steps, result.best_epoch, result.stopped_early) == (15 * 25, None, False)
+    assert (result.steps, result.best_epoch, result.stopped_early) == (8 * 25, None, False)
     assert not network.training
 
 
@@ -139,7 +139,7 @@ def test_several_labels_a_text() -> None:
     table = nn.functional.one_hot(targets, 3).float()
     table[:, 0] = (ids == 7).any(dim=1).float()
     batches = MemoryBatches(ids, table)
-    config = replace(QUICK, epochs=40, learning_rate=0.05, loss="binary_cross_entropy", class_weights="balanced")
+    config = replace(QUICK, epochs=15, learning_rate=0.05, loss="binary_cross_entropy", class_weights="balanced")
     result = train(tiny_network(dropout=0.0), batches, config=config, valid=batches, progress="none")
     accuracy, micro_f1 = (np.array([getattr(row, f"valid_{name}") for row in result.history]) for name in MEASURES)
     assert min(accuracy[-1], micro_f1[-1]) > 0.95

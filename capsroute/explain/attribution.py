@@ -159,15 +159,20 @@ class _TextNetwork:
             number, [self.words, *self.biases], retain_graph=True, materialize_grads=True
         )
         # Terms of both signs cancel: summed in double precision they leave no rounding of their own.
-        tokens = (of_words.double() * self.words.detach().double()).sum(dim=1)[1:]
+        tokens = self._times_words(of_words)
         bias = tokens.new_zeros(())
         for gradient, value in zip(of_biases, self.biases, strict=True):
             bias = bias + (gradient.double() * value.detach().double()).sum()
         return tokens.to(number.dtype), bias.to(number.dtype)
 
+    def _times_words(self, gradient: Tensor) -> Float[Tensor, " token"]:
+        return (gradient.double() * self.words.detach().double()).sum(dim=1)[1:]
+
     def reading(self, children: Float[Tensor, "child dim"], which: Int[Tensor, " reader"]) -> Tensor:
         """`ColumnCredit.reading` of some children."""
-        rows = [self.divide(length(children[child]))[0].abs() for child in which]
+        numbers = (length(children[child]) for child in which)
+        gradients = (torch.autograd.grad(number, self.words, retain_graph=True)[0] for number in numbers)
+        rows = [self._times_words(gradient).abs().to(children.dtype) for gradient in gradients]
         table = torch.stack(rows) if rows else children.new_zeros(0, self.ids.shape[1])
         whole = table.sum(dim=1, keepdim=True)
         return torch.where(whole > 0, table / whole, 0)

@@ -1,8 +1,9 @@
 """Ids of many texts, fast: what stands between two spaces is tokenised once and remembered.
 
 A space is in no token, and no step of a tokenizer looks across one. So the ids of a text are those of its pieces, one
-behind the other, and a corpus has far fewer different pieces than pieces. Pieces not met before go to the Rust
-tokenizer together, which works on all cores. What is remembered is bounded; then it is forgotten and begun again.
+behind the other, and a corpus has far fewer different pieces than pieces. Of those not met before, plain words are
+looked up at once and the others go to the Rust tokenizer together, which works on all cores. What is remembered is
+bounded; then it is forgotten and begun again.
 """
 
 from collections.abc import Sequence
@@ -12,16 +13,27 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from capsroute.text.encoded import ends, ragged
+from capsroute.text.encoded import UNKNOWN, ends, ragged
 
 MOST_PIECES = 400_000
 MOST_CHARACTERS = 1 << 25
 GROUP = 256
+HARD = -1
 
 
 def pieces_of(text: str) -> list[str]:
     """A text split at spaces and line feeds; pieces may be empty."""
     return text.replace("\n", " ").split(" ")
+
+
+def is_plain(piece: str) -> bool:
+    """Whether a piece is one word under all rules: nothing but the letters a to z and digits."""
+    return piece.isascii() and piece.isalnum()
+
+
+def plain_word(piece: str, lowercase: bool) -> str:
+    """The word that a plain piece is."""
+    return piece.lower() if lowercase else piece
 
 
 class _Numbers(dict[str, int]):
@@ -40,8 +52,10 @@ class _Numbers(dict[str, int]):
 class PieceCache:
     """Texts -> ids. Not safe to be shared by threads: its owner locks."""
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
+    def __init__(self, tokenizer: Tokenizer, *, lowercase: bool) -> None:
         self._tokenizer = tokenizer
+        self._vocabulary = tokenizer.get_vocab()
+        self._lowercase = lowercase
         self._forget()
 
     def _forget(self) -> None:
@@ -72,14 +86,25 @@ class PieceCache:
         return ids, tokens
 
     def _learn(self, pieces: list[str]) -> None:
+        ids = np.array([self._known_id(piece) for piece in pieces], dtype=np.int32)
+        lengths = np.ones(len(pieces), dtype=np.int64)
+        hard = np.flatnonzero(ids == HARD)
+        flat, lengths[hard] = self._from_rust([pieces[at] for at in hard])
+        learned = np.empty(int(lengths.sum()), dtype=np.int32)
+        is_hard = np.repeat(ids == HARD, lengths)
+        learned[is_hard] = flat
+        learned[~is_hard] = ids[ids != HARD]
+        self._ids = np.concatenate([self._ids, learned])
+        self._offsets = np.concatenate([self._offsets, self._offsets[-1] + ends(lengths)[1:]])
+        self._characters += sum(map(len, pieces))
+
+    def _known_id(self, piece: str) -> int:
+        return self._vocabulary.get(plain_word(piece, self._lowercase), UNKNOWN) if is_plain(piece) else HARD
+
+    def _from_rust(self, pieces: list[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         # Many short inputs cost more than a few long ones: pieces go in groups, and word_ids tells them apart.
         groups = [pieces[start : start + GROUP] for start in range(0, len(pieces), GROUP)]
         found = self._tokenizer.encode_batch(groups, is_pretokenized=True, add_special_tokens=False)
         ids = np.fromiter(chain.from_iterable(encoding.ids for encoding in found), np.int32)
-        homes = np.concatenate(
-            [np.array(encoding.word_ids, dtype=np.int64) + GROUP * group for group, encoding in enumerate(found)]
-        )
-        lengths = np.bincount(homes, minlength=len(pieces))
-        self._ids = np.concatenate([self._ids, ids])
-        self._offsets = np.concatenate([self._offsets, self._offsets[-1] + ends(lengths)[1:]])
-        self._characters += sum(map(len, pieces))
+        homes = [np.array(encoding.word_ids, dtype=np.int64) + GROUP * group for group, encoding in enumerate(found)]
+        return ids, np.bincount(np.concatenate([*homes, np.zeros(0, np.int64)]), minlength=len(pieces))

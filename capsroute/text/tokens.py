@@ -115,14 +115,16 @@ class Tokenizer:
         self._rust = tokenizers.Tokenizer(WordLevel(vocabulary, UNKNOWN_WORD))
         self._rust.normalizer = self._normalizer
         self._rust.pre_tokenizer = self._splitter
-        self._cache = PieceCache(self._rust)
+        self._cache = PieceCache(self._rust, lowercase=self.config.lowercase)
         self._lock = Lock()
 
     @staticmethod
     def train(texts: Iterable[str], config: TokenizerConfig | None = None) -> "Tokenizer":
         """The words of these texts, by frequency; a corpus can be given as it is."""
         config = config or TokenizerConfig()
-        counts = count_words(map(_sound, texts), normalizer_of(config), splitter_of(config))
+        counts = count_words(
+            map(_sound, texts), normalizer_of(config), splitter_of(config), lowercase=config.lowercase
+        )
         frequent = [(word, count) for word, count in counts.items() if count >= config.min_frequency]
         frequent.sort(key=lambda entry: (-entry[1], entry[0]))
         return Tokenizer([word for word, _ in frequent[: config.max_words]], config)
