@@ -1,6 +1,7 @@
 """Which reader a file gets: by the format given, else by its ending, else by its first lines."""
 
 import json
+import re
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -63,7 +64,7 @@ def sniff(head: bytes, given: Sequence[str], name: str) -> FormatName:
         raise CorpusError(f"'{name}' is not a text file: it holds NUL bytes; name its format with format=...")
     lines = head.removeprefix(BOM).decode("utf-8", "replace").splitlines()[:SAMPLE_ROWS]
     first = next((line for line in lines if line.strip()), "")
-    if first.startswith("[") or _is_object(first):
+    if re.match(r"\s*\[\s*[\[{\"]", "\n".join(lines)) or _is_object(first):
         return "jsonl"
     if any(word.startswith("__label__") for word in first.split()):
         return "fasttext"
@@ -81,8 +82,12 @@ def _is_object(line: str) -> bool:
 
 
 def _is_table(lines: Sequence[str], delimiter: str, given: Sequence[str]) -> bool:
-    """Whether the first line is a header with a known name, or all lines are `class,text,...`."""
+    """Whether the first line is a header with a known name, or all lines are `class,text,...`.
+
+    A sentence has a space after its comma: then it is no header, whatever its words are.
+    """
     rows = [cells_of_line(line, delimiter) for line in lines[: max(1, len(lines) - 1)]]  # the last may be cut
     if not rows or len(rows[0]) < 2:
         return False
-    return any(is_known(cell) or cell in given for cell in rows[0]) or is_headerless(rows, given)
+    is_header = all(cell == cell.strip() for cell in rows[0]) and any(map(is_known, rows[0]))
+    return is_header or any(cell in given for cell in rows[0]) or is_headerless(rows, given)
