@@ -16,10 +16,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from capsroute.capsules.guards import number, whole
 from capsroute.capsules.scales import WORD_RANGE
-from capsroute.checks import at_least
+from capsroute.checks import above, at_least
 from capsroute.encoders.base import PADDING
-from capsroute.encoders.ngram import NgramEncoder, check_ids
+from capsroute.encoders.ngram import NgramEncoder, are_columns, check_ids, check_range
 
 
 class BaselineOutput(NamedTuple):
@@ -43,7 +44,12 @@ class TextCnn(nn.Module):
         dropout: float = 0.5,
     ) -> None:
         super().__init__()
-        at_least("classes", classes, 1)
+        whole("classes", classes, 1)
+        number("dropout", dropout)
+        at_least("dropout", dropout, 0)
+        above("1 - dropout", 1 - dropout, 0)
+        if not are_columns((widths,)):
+            raise ValueError(f"widths must name at least one n-gram width, as in (3, 4), but are {widths!r}.")
         self.settings = {
             "vocabulary": vocabulary,
             "classes": classes,
@@ -78,11 +84,11 @@ class BagOfNgrams(nn.Module):
         self, *, vocabulary: int, classes: int, word_dim: int = 100, ngrams: int = 2, buckets: int = 100_000
     ) -> None:
         super().__init__()
-        at_least("vocabulary", vocabulary, 2)
-        at_least("classes", classes, 1)
-        at_least("word_dim", word_dim, 1)
-        at_least("ngrams", ngrams, 1)
-        at_least("buckets", buckets, 1)
+        whole("vocabulary", vocabulary, 2)
+        whole("classes", classes, 1)
+        whole("word_dim", word_dim, 1)
+        whole("ngrams", ngrams, 1)
+        whole("buckets", buckets, 1)
         self.settings = {
             "vocabulary": vocabulary,
             "classes": classes,
@@ -102,6 +108,7 @@ class BagOfNgrams(nn.Module):
 
     def forward(self, ids: Tensor) -> BaselineOutput:
         ids = check_ids(ids).long()
+        check_range(ids, self.vocabulary)  # a larger id would read the vector of an n-gram
         grams, there = self._grams(ids)
         count = there.sum(dim=1, keepdim=True).clamp_min(1)
         mean = self.vectors(grams).sum(dim=1) / count

@@ -7,7 +7,7 @@ torch.Size([2, 4])
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import torch
 from jaxtyping import Float
@@ -15,13 +15,14 @@ from torch import Tensor, nn
 
 from capsroute.capsules.compression import Children, Compression, CompressionName, make_compression
 from capsroute.capsules.convolution import ConvolutionalCapsules
+from capsroute.capsules.guards import is_a, whole, yes_or_no
 from capsroute.capsules.primary import PrimaryCapsules
 from capsroute.capsules.scales import pull_of_positions, vote_length
-from capsroute.capsules.squash import SquashKind, length
+from capsroute.capsules.squash import SQUASHES, SquashKind, length
 from capsroute.capsules.votes import Vote, VotesName, make_votes
-from capsroute.checks import at_least, unknown
+from capsroute.checks import one_of, unknown
 from capsroute.encoders.base import Features
-from capsroute.encoders.ngram import NgramEncoder, check_ids
+from capsroute.encoders.ngram import NgramEncoder, are_columns, check_ids
 from capsroute.encoders.windows import window_count
 from capsroute.routing import ROUTINGS, Routed, Routing, make_routing
 
@@ -76,8 +77,20 @@ class NetworkConfig:
     routing_options: Mapping[str, str | float | bool] = field(default_factory=dict[str, str | float | bool])
 
     def __post_init__(self) -> None:
-        at_least("classes", self.classes, 1)
-        at_least("max_length", self.max_length, 1)
+        whole("classes", self.classes, 1)
+        whole("max_length", self.max_length, 1)
+        yes_or_no("orphan", self.orphan)
+        one_of("squash", self.squash, SQUASHES)
+        one_of("compression", self.compression, get_args(CompressionName))
+        if not are_columns(self.columns):
+            raise ValueError(
+                f"columns must name at least one n-gram width each, as in ((3,), (4,)), but are {self.columns!r}."
+            )
+        if self.convolution is not None:
+            is_a("convolution", self.convolution, ConvolutionConfig)
+        taken = sorted({"children", "parents", "dim", "iterations"} & set(self.routing_options))
+        if taken:
+            raise ValueError(f"routing_options hold {', '.join(taken)}, which the network itself sets.")
         several = any(len(widths) > 1 for widths in self.columns)
         if several and self.compression == "positional":
             raise ValueError(
@@ -106,16 +119,24 @@ class NetworkConfig:
     @classmethod
     def from_json(cls, settings: Mapping[str, Any]) -> "NetworkConfig":
         """The config that `to_json` wrote; settings that are missing have their defaults."""
-        names = [setting.name for setting in fields(cls)]
-        for name in settings:
-            if name not in names:
-                raise unknown("setting of a network", name, names)
+        _only_known("setting of a network", settings, cls)
+        for name in ("vocabulary", "classes"):
+            if name not in settings:
+                raise ValueError(f"the settings of a network must hold {name}, but hold: {', '.join(settings)}.")
         given = dict(settings)
         if "columns" in given:
             given["columns"] = tuple(tuple(widths) for widths in given["columns"])
         if given.get("convolution") is not None:
+            _only_known("setting of a convolution", given["convolution"], ConvolutionConfig)
             given["convolution"] = ConvolutionConfig(**given["convolution"])
         return cls(**given)
+
+
+def _only_known(what: str, settings: Mapping[str, Any], cls: type) -> None:
+    names = [setting.name for setting in fields(cls)]
+    for name in settings:
+        if name not in names:
+            raise unknown(what, name, names)
 
 
 class ColumnOutput(NamedTuple):
@@ -161,6 +182,7 @@ class CapsuleNetwork(nn.Module):
 
     def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
+        is_a("config", config, NetworkConfig)
         self.config = config
         self.encoder = NgramEncoder(
             vocabulary=config.vocabulary,

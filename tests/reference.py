@@ -874,12 +874,14 @@ def attended(features: Array, capsules: Array, queries: Array, mix: Array) -> Ar
     return result
 
 
-def pooled(features: Array, weight: Array, bias: Array, mix: Array, squash_kind: SquashKind = "sabour") -> Array:
-    """u_n = sum_k mix_nk p_k, p = primary of the one position g_f = max_t g_tf."""
+def pooled(
+    features: Array, weight: Array, bias: Array, mix: Array, scale: float, squash_kind: SquashKind = "sabour"
+) -> Array:
+    """u_n = sum_k mix_nk p_k, p = primary of the one position g_f = max_t g_tf / scale."""
     strongest = features[0].astype(np.float64)
     for t in range(1, features.shape[0]):
         strongest = np.maximum(strongest, features[t])
-    capsules = primary(strongest[None], weight, bias, squash_kind)[0]
+    capsules = primary(strongest[None] / scale, weight, bias, squash_kind)[0]
     result = np.zeros((mix.shape[0], capsules.shape[1]))
     for n in range(mix.shape[0]):
         for k in range(mix.shape[1]):

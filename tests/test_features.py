@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from capsroute.capsules.compression import make_compression
 from capsroute.capsules.convolution import ConvolutionalCapsules
 from capsroute.capsules.primary import PrimaryCapsules
+from capsroute.capsules.scales import largest_rms
 from capsroute.capsules.votes import make_votes
 from capsroute.encoders.base import PADDING
 from capsroute.encoders.ngram import NgramEncoder
@@ -148,7 +149,8 @@ def test_compression_equals_the_reference(kind: str, length: int) -> None:
         case "attended":
             expected = ref.attended(g, capsules, weights["queries"], weights["mix"])
         case "pooled":
-            expected = ref.pooled(g, weight, bias, weights["mix"])
+            scale = largest_rms(torch.tensor(length)).item()  # against quadrature in test_scales.py
+            expected = ref.pooled(g, weight, bias, weights["mix"], scale)
         case _:
             expected = capsules.reshape(-1, DIM)
     np.testing.assert_allclose(array(made[there]), expected, atol=1e-12)

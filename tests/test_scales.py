@@ -2,9 +2,13 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from scipy.integrate import quad
+from scipy.stats import norm
 
+from capsroute.capsules.scales import largest_rms
 from capsroute.model import CapsuleNetwork, NetworkConfig
 from capsroute.presets import PRESETS
 from capsroute.routing import ROUTINGS
@@ -70,6 +74,27 @@ def test_every_graph_starts_alive(options: dict[str, Any]) -> None:
 def test_every_compression_starts_alive(compression: str, length: int) -> None:
     lengths = activation(config(compression=compression), length)
     assert 0.05 < lengths.mean() < 0.95
+
+
+@pytest.mark.parametrize("positions", [1, 2, 7, 60, 400, 20_000])
+def test_the_largest_of_many_features_is_as_long_as_derived(positions: int) -> None:
+    """Against SciPy's quadrature of the same integral, and against features that are drawn."""
+    area, _ = quad(lambda x: 2 * x * (1 - norm.cdf(x) ** positions), 0, 12, limit=200)
+    ours = largest_rms(torch.tensor([positions])).item()
+    assert ours == pytest.approx(np.sqrt(2 * area), rel=3e-3)
+    features = torch.randn(max(1, 4_000_000 // positions), positions).relu().div(0.5**0.5)
+    assert ours == pytest.approx(features.amax(dim=1).square().mean().sqrt().item(), rel=0.05)
+
+
+@pytest.mark.parametrize("length", [4, 10, 60, 400])
+@pytest.mark.parametrize(("columns", "stride"), [(((3,),), 2), (((1, 2, 3),), 1), (((2, 3, 4),), 1)])
+def test_pooled_children_start_as_long_as_planned(columns: Any, stride: int, length: int) -> None:
+    """Planned is 1, for 60 words. The maximum of a long text is longer, and saturated squash and agreements."""
+    torch.manual_seed(0)
+    network = CapsuleNetwork(config(compression="pooled", columns=columns, stride=stride))
+    with torch.no_grad():
+        children = network(torch.randint(1, 500, (16, length))).columns[0].children.values
+    assert children.square().sum(dim=2).mean().sqrt().item() == pytest.approx(1, rel=0.15)
 
 
 @pytest.mark.parametrize("children", [5, 50, 150])

@@ -2,13 +2,15 @@
 
     positional   u_n = sum_{t,k} w_{t mod P, k, n} p_tk            weights by position and kind (Zhao 2019, the paper)
     attended     u_n = sum_t a_nt sum_k w_nk p_tk                  a_nt = softmax_t(q_n . g_t / sqrt(features))
-    pooled       u_n = sum_k w_nk p_k                              p from the features' maximum over positions
+    pooled       u_n = sum_k w_nk p_k                              p from max_t g_t / largest_rms(positions)
     none         every primary capsule is a child                  needs shared votes
 
 `positional` binds what it learns to a place: a word must be learned anew at each of the P places, and a text longer
 than P positions starts over with the first weights (the last ones, repeated, would add up in step and drown the
-rest). `attended` and `pooled` do not know the place. No weight is
-applied where there is no position, so padding changes nothing. A text without any token has no children.
+rest). `attended` and `pooled` do not know the place. The maximum grows with the number of positions, which says
+nothing about the text: `pooled` divides by how much (capsules/scales.py), so that squash stays steep in texts of any
+length. No weight is applied where there is no position, so padding changes nothing. A text without any token has no
+children.
 
 Parameters: P K n; n (features + K); n K; none.
 
@@ -30,16 +32,18 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from capsroute.capsules.gates import gate
+from capsroute.capsules.guards import number, whole
 from capsroute.capsules.primary import Capsules
 from capsroute.capsules.relations import masked_softmax
 from capsroute.capsules.scales import (
     CHILD_LENGTH,
     RELU_COHERENCE,
     compression_std,
+    largest_rms,
     pull_of_positions,
     squashed_one,
 )
-from capsroute.checks import at_least, one_of
+from capsroute.checks import above, one_of
 
 CompressionName = Literal["positional", "attended", "pooled", "none"]
 FeatureValues = Float[Tensor, "batch position feature"]
@@ -115,6 +119,7 @@ class PooledCompression(Compression):
     def forward(self, features: FeatureValues, mask: PositionMask, primary: Primary) -> Children:
         lowest = torch.finfo(features.dtype).min
         pooled = features.masked_fill(~mask[:, :, None], lowest).amax(dim=1, keepdim=True)
+        pooled = pooled / largest_rms(mask.sum(dim=1))[:, None, None].to(pooled.dtype)
         some = mask.any(dim=1, keepdim=True)
         capsules, there = primary(pooled.masked_fill(~some[:, :, None], 0), some)
         children = self.mix @ capsules.squeeze(1)
@@ -153,8 +158,11 @@ def make_compression(
         capsule_length, coherence: of the capsules at the start, from the layer that makes them.
     """
     one_of("compression", kind, get_args(CompressionName))
-    at_least("positions", positions, 1)
-    at_least("kinds", kinds, 1)
+    whole("positions", positions, 1)
+    whole("kinds", kinds, 1)
+    whole("features", features, 1)
+    number("capsule_length", capsule_length)
+    above("capsule_length", capsule_length, 0)
     if (kind == "none") != (children is None):
         raise ValueError(
             f"children={children} does not go with compression '{kind}': 'none' keeps all capsules and takes "
@@ -162,7 +170,7 @@ def make_compression(
         )
     if children is None:
         return NoCompression(positions=positions, kinds=kinds, capsule_length=capsule_length, coherence=coherence)
-    at_least("children", children, 1)
+    whole("children", children, 1)
     if kind == "positional":
         return PositionalCompression(
             children=children, positions=positions, kinds=kinds, capsule_length=capsule_length

@@ -13,10 +13,10 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from capsroute.capsules.guards import whole
 from capsroute.capsules.primary import Capsules, PrimaryCapsules
 from capsroute.capsules.scales import coherence_of_windows
 from capsroute.capsules.votes import Vote
-from capsroute.checks import at_least
 from capsroute.encoders.windows import padding_needed, window_mask
 
 
@@ -42,8 +42,8 @@ class ConvolutionalCapsules(nn.Module):
         stride: int = 1,
     ) -> None:
         super().__init__()
-        at_least("stride", stride, 1)
-        at_least("width", width, stride)
+        whole("stride", stride, 1)
+        whole("width", width, stride)
         self.primary = primary
         self.vote = vote
         self.routing = routing

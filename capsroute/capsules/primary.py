@@ -17,9 +17,10 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from capsroute.capsules.guards import has_dtype_of, is_a, whole
 from capsroute.capsules.scales import RELU_COHERENCE, WORD_RMS, primary_std, squashed_one
-from capsroute.capsules.squash import SquashKind, squash
-from capsroute.checks import at_least
+from capsroute.capsules.squash import SQUASHES, SquashKind, squash
+from capsroute.checks import has_shape, one_of
 
 
 class Capsules(NamedTuple):
@@ -46,8 +47,10 @@ class PrimaryCapsules(nn.Module):
         feature_rms: float = WORD_RMS,
     ) -> None:
         super().__init__()
-        at_least("kinds", kinds, 1)
-        at_least("dim", dim, 1)
+        whole("features", features, 1)
+        whole("kinds", kinds, 1)
+        whole("dim", dim, 1)
+        one_of("squash", squash, SQUASHES)
         self.kinds = kinds
         self.dim = dim
         self.squash: SquashKind = squash
@@ -59,6 +62,9 @@ class PrimaryCapsules(nn.Module):
     def forward(
         self, features: Float[Tensor, "batch position feature"], mask: Bool[Tensor, "batch position"]
     ) -> Capsules:
+        is_a("features", features, Tensor)
+        has_shape("features", features, batch=None, position=None, feature=self.weight.shape[1])
+        has_dtype_of("features", features, self)
         raw = F.linear(features, self.weight, self.bias).view(*features.shape[:2], self.kinds, self.dim)
         capsules = squash(raw, self.squash)
         return Capsules(capsules * mask[:, :, None, None], mask)

@@ -30,8 +30,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from capsroute.capsules.gates import gate
+from capsroute.capsules.guards import is_a, number, yes_or_no
 from capsroute.capsules.scales import renormalised_relation_norm, softmax_relation_norm
-from capsroute.checks import above, look_up, one_of
+from capsroute.checks import above, has_shape, look_up, one_of
 
 DistanceName = Literal["wasserstein", "euclidean", "cosine"]
 NormalisationName = Literal["softmax", "renormalised", "identity"]
@@ -127,12 +128,16 @@ DISTANCES: dict[str, Distance] = {"wasserstein": Wasserstein(), "euclidean": Euc
 
 def as_distance(kind: DistanceName | Distance) -> Distance:
     """A distance from its name; an object is returned as it is."""
-    return kind if isinstance(kind, Distance) else look_up("distance", kind, DISTANCES)
+    return kind if isinstance(kind, Distance) else look_up("distance", _as_name(kind), DISTANCES)
 
 
 def distance_matrix(x: Children, kind: DistanceName | Distance = "wasserstein") -> Matrix:
     """The distances among the children of each document. Options are given with an object: `Wasserstein(...)`."""
     distance = as_distance(kind)
+    is_a("children", x, Tensor)
+    has_shape("children", x, batch=None, child=None, dim=None)
+    if not x.is_floating_point():
+        raise ValueError(f"children must be floating point, but have the dtype {x.dtype}.")
     if x.dtype in (torch.bfloat16, torch.float16):
         return distance.between(x.float()).to(x.dtype)  # cdist knows no half precision on a CPU
     return distance.between(x)
@@ -170,7 +175,10 @@ class SoftmaxRelation(Normalisation):
             # Its logarithm is learned: the temperature itself must stay positive.
             self.log_temperature = nn.Parameter(torch.zeros(()))
         else:
+            number("temperature", temperature)
             above("temperature", temperature, 0)
+        yes_or_no("self_loop", self_loop)
+        yes_or_no("halve", halve)
         self.temperature: float | Literal["learned"] = temperature
         self.self_loop = self_loop
         self.halve = halve
@@ -233,7 +241,7 @@ def as_normalisation(
             f"temperature={temperature!r} has no meaning with normalisation {kind!r}: "
             "leave it out, use 'softmax', or give it to the object."
         )
-    return kind if isinstance(kind, Normalisation) else look_up("normalisation", kind, NORMALISATIONS)()
+    return kind if isinstance(kind, Normalisation) else look_up("normalisation", _as_name(kind), NORMALISATIONS)()
 
 
 def relation(
@@ -245,7 +253,7 @@ def relation(
     mask: ChildMask | None = None,
 ) -> Matrix:
     """The relation from a matrix of distances; `distance` says which (`renormalised` treats the cosine apart)."""
-    mask = distances.new_ones(distances.shape[:2], dtype=torch.bool) if mask is None else mask
+    mask = _square("distances", distances, mask)
     return as_normalisation(normalisation, temperature)(distances, as_distance(distance), mask)
 
 
@@ -256,7 +264,7 @@ def row_entropy(
 
     1: the child reads all children alike, so the graph does nothing that a mean would not do; 0: it reads one.
     """
-    mask = weights.new_ones(weights.shape[:2], dtype=torch.bool) if mask is None else mask
+    mask = _square("weights", weights, mask)
     entropy = -torch.xlogy(weights, weights).sum(dim=2)
     largest = mask.sum(dim=1, keepdim=True).to(weights.dtype).log()
     # One child alone: 0 / 0, and its one weight is as even as can be.
@@ -300,6 +308,22 @@ def masked_softmax(scores: Tensor, mask: Tensor, dim: int) -> Tensor:
     """Softmax over the entries that are there; zeros, not NaN, where none is."""
     # The lowest finite number, not -inf: a row without any entry then has a gradient of zero, not NaN.
     return scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(dim=dim) * mask
+
+
+def _as_name(kind: object) -> str:
+    """Only words are looked up in a table; whatever else comes is shown in the refusal."""
+    return kind if isinstance(kind, str) else repr(kind)
+
+
+def _square(what: str, matrix: Tensor, mask: Tensor | None) -> ChildMask:
+    """Refuse what is no matrix of child by child; the mask, all there unless given."""
+    is_a(what, matrix, Tensor)
+    has_shape(what, matrix, batch=None, child=None, other=matrix.shape[1] if matrix.ndim > 1 else None)
+    if mask is None:
+        return matrix.new_ones(matrix.shape[:2], dtype=torch.bool)
+    is_a("mask", mask, Tensor)
+    has_shape("mask", mask, batch=matrix.shape[0], child=matrix.shape[1])
+    return mask
 
 
 def _identity(like: Tensor, mask: ChildMask) -> Matrix:

@@ -7,6 +7,7 @@ of sums of independent terms, from the words up:
     words             uniform in +-WORD_RANGE              root mean square WORD_RANGE / sqrt 3
     n-gram features   He: variance 2 / (width * words)     ReLU then keeps the root mean square of the words
     primary capsules  |W g| = 1                            std 1 / (rms(g) * sqrt(features * dim))
+    pooled features   as long as an n-gram's               the largest of P, divided by `largest_rms(P)`
     children          |sum_h w_h p_h| = 1                  std 1 / (|p| * sqrt(capsules read))
     votes             |sum_i gain * W_ij u_i| = r          std |vote| / (|u| * sqrt(dim))
                                                            |vote| = r / (gain * sqrt(children) * pull)
@@ -17,7 +18,11 @@ An unsquashed class capsule of length r = 1 becomes 0.5 (sabour), 0.67 (half) or
 the range, where margin, spread and cross-entropy all pull. With many parents r is less: see `class_length`.
 """
 
-from math import exp, pi, sqrt
+from math import erfc, exp, log, pi, sqrt
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
 
 from capsroute.capsules.squash import SquashKind
 
@@ -36,6 +41,22 @@ def squashed_one(kind: SquashKind) -> float:
 def convolution_std(width: int, word_dim: int) -> float:
     """He et al. 2015: a ReLU layer that keeps the root mean square of what it reads."""
     return sqrt(2 / (width * word_dim))
+
+
+_STEP = 1 / 8
+_PLACES = tuple(_STEP * k for k in range(1, 65))  # up to 8 deviations, which no maximum of a text passes
+_LOG_CDF = tuple(log(erfc(-x / sqrt(2)) / 2) for x in _PLACES)
+
+
+def largest_rms(positions: Int[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
+    """Root mean square of the largest of P n-gram features, as a multiple of that of one; 1 for P = 1.
+
+    A feature is relu(z) with z normal, of mean square 1/2. P of them stay under x with probability Phi(x)^P, so the
+    mean square of the largest is the integral of 2x (1 - Phi(x)^P) over x > 0: 3.3 times as long for 60 positions.
+    """
+    place = torch.tensor(_PLACES, device=positions.device)
+    under = (positions.clamp_min(1)[..., None] * torch.tensor(_LOG_CDF, device=positions.device)).exp()
+    return (2 * (2 * place * (1 - under)).sum(dim=-1) * _STEP).sqrt()
 
 
 def primary_std(features: int, dim: int, feature_rms: float) -> float:

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from capsroute.capsules.gates import gate
+from capsroute.capsules.guards import is_a
 from capsroute.checks import one_of
 
 SquashKind = Literal["sabour", "half", "exponential"]
@@ -40,4 +41,7 @@ def squash_factor(r: Tensor, kind: SquashKind = "sabour") -> Tensor:
 
 def squash(x: Tensor, kind: SquashKind = "sabour", dim: int = -1) -> Tensor:
     """Shorten x along `dim` to a length in [0, 1)."""
+    is_a("x", x, Tensor)
+    if not x.is_floating_point():
+        raise ValueError(f"x must be floating point, but has the dtype {x.dtype}.")
     return x * gate(squash_factor(length(x, dim, keepdim=True), kind))

@@ -21,7 +21,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from capsroute.checks import at_least, look_up
+from capsroute.capsules.guards import has_dtype_of, is_a, whole
+from capsroute.checks import has_shape, look_up
 
 VotesName = Literal["unshared", "shared", "low_rank"]
 Children = Float[Tensor, "batch child dim"]
@@ -29,14 +30,23 @@ Votes = Float[Tensor, "batch child parent dim"]
 
 
 class Vote(nn.Module, ABC):
-    """children -> votes; linear in the children but for a bias."""
+    """children -> votes; linear in the children but for a bias. A subclass writes `of`."""
 
     bias: nn.Parameter
     spread: int
     """How many dimensions the votes of one child lie in: dim, or the rank."""
+    n_children: int | None
+    """How many it has matrices for; None: any number."""
+
+    def forward(self, children: Tensor) -> Votes:
+        is_a("children", children, Tensor)
+        has_shape("children", children, batch=None, child=self.n_children, dim=self.bias.shape[-1])
+        has_dtype_of("children", children, self)
+        return self.of(children)
 
     @abstractmethod
-    def forward(self, children: Children) -> Votes: ...
+    def of(self, children: Children) -> Votes:
+        """The votes of children that have been checked."""
 
     @abstractmethod
     def rescale(self, factor: float) -> None:
@@ -49,10 +59,11 @@ class UnsharedVote(Vote):
     def __init__(self, *, children: int, parents: int, dim: int) -> None:
         super().__init__()
         self.spread = dim
+        self.n_children = children
         self.weight = nn.Parameter(torch.randn(children, parents, dim, dim) / sqrt(dim))
         self.bias = nn.Parameter(torch.zeros(children, parents, dim))
 
-    def forward(self, children: Children) -> Votes:
+    def of(self, children: Children) -> Votes:
         # i child, j parent, k dimension in, d dimension out
         return torch.einsum("bik,ijdk->bijd", children, self.weight) + self.bias
 
@@ -67,10 +78,11 @@ class SharedVote(Vote):
     def __init__(self, *, parents: int, dim: int) -> None:
         super().__init__()
         self.spread = dim
+        self.n_children = None
         self.weight = nn.Parameter(torch.randn(parents, dim, dim) / sqrt(dim))
         self.bias = nn.Parameter(torch.zeros(parents, dim))
 
-    def forward(self, children: Children) -> Votes:
+    def of(self, children: Children) -> Votes:
         return torch.einsum("bik,jdk->bijd", children, self.weight) + self.bias
 
     @torch.no_grad()
@@ -84,11 +96,12 @@ class LowRankVote(Vote):
     def __init__(self, *, children: int, parents: int, dim: int, rank: int) -> None:
         super().__init__()
         self.spread = min(rank, dim)
+        self.n_children = children
         self.down = nn.Parameter(torch.randn(children, rank, dim) / sqrt(dim))
         self.up = nn.Parameter(torch.randn(parents, dim, rank) / sqrt(rank))
         self.bias = nn.Parameter(torch.zeros(parents, dim))
 
-    def forward(self, children: Children) -> Votes:
+    def of(self, children: Children) -> Votes:
         narrow = torch.einsum("bik,irk->bir", children, self.down)
         return torch.einsum("bir,jdr->bijd", narrow, self.up) + self.bias
 
@@ -103,13 +116,13 @@ VOTES: dict[str, type[Vote]] = {"unshared": UnsharedVote, "shared": SharedVote, 
 def make_votes(kind: VotesName, *, children: int, parents: int, dim: int, rank: int | None = None) -> Vote:
     """Votes by name; `rank` belongs to low_rank alone."""
     look_up("kind of votes", kind, VOTES)
-    at_least("children", children, 1)
-    at_least("parents", parents, 1)
-    at_least("dim", dim, 1)
+    whole("children", children, 1)
+    whole("parents", parents, 1)
+    whole("dim", dim, 1)
     if kind == "low_rank":
         if rank is None:
             raise ValueError("low_rank votes need a rank: give rank=16, say.")
-        at_least("rank", rank, 1)
+        whole("rank", rank, 1)
         return LowRankVote(children=children, parents=parents, dim=dim, rank=rank)
     if rank is not None:
         raise ValueError(f"rank={rank} belongs to low_rank votes, but {kind} votes were asked for.")

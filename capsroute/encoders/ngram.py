@@ -13,12 +13,14 @@ Parameters: vocabulary * word_dim, and filters * (K * word_dim + 1) for each wid
 """
 
 from collections.abc import Sequence
+from typing import cast
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Int
 from torch import Tensor, nn
 
+from capsroute.capsules.guards import is_a, may_look, number, whole
 from capsroute.capsules.scales import WORD_RANGE, WORD_RMS, convolution_std
 from capsroute.checks import above, at_least, has_shape
 from capsroute.encoders.base import PADDING, Features
@@ -50,16 +52,19 @@ class NgramEncoder(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        at_least("vocabulary", vocabulary, 2)
-        at_least("word_dim", word_dim, 1)
-        at_least("filters", filters, 1)
-        at_least("stride", stride, 1)
+        whole("vocabulary", vocabulary, 2)
+        whole("word_dim", word_dim, 1)
+        whole("filters", filters, 1)
+        whole("stride", stride, 1)
+        number("dropout", dropout)
         at_least("dropout", dropout, 0)
         above("1 - dropout", 1 - dropout, 0)
-        if not columns or not all(columns):
-            raise ValueError(f"columns must name at least one n-gram width each, but are {columns!r}.")
+        if not are_columns(columns):
+            raise ValueError(
+                f"columns must name at least one n-gram width each, as in ((3,), (4,)), but are {columns!r}."
+            )
         for width in (width for column in columns for width in column):
-            at_least("an n-gram width", width, stride)  # a narrower window would leave words unread
+            whole("an n-gram width", width, stride)  # a narrower window would leave words unread
         self.stride = stride
         self.columns = tuple(tuple(column) for column in columns)
         self.words = nn.Embedding(vocabulary, word_dim, padding_idx=PADDING)
@@ -84,9 +89,12 @@ class NgramEncoder(nn.Module):
             convolution.bias.zero_()
 
     def forward(self, ids: Int[Tensor, "batch token"]) -> list[Features]:
-        words = self.dropout(self.words(ids)).transpose(1, 2)
+        words: nn.Module = self.words  # another layer that gives words may stand in its place
+        if isinstance(words, nn.Embedding):
+            check_range(ids, words.num_embeddings)
+        vectors = self.dropout(words(ids)).transpose(1, 2)
         mask = ids != PADDING
-        return [self._column(c, words, mask) for c in range(len(self.columns))]
+        return [self._column(c, vectors, mask) for c in range(len(self.columns))]
 
     def _column(self, column: int, words: Tensor, mask: Tensor) -> Features:
         parts = [self._ngrams(column, width, words, mask) for width in self.columns[column]]
@@ -107,11 +115,30 @@ class NgramEncoder(nn.Module):
         return sum(window_count(tokens, width, self.stride) for width in self.columns[column])
 
 
+def are_columns(columns: object) -> bool:
+    """Whether they are sequences of sequences, none of them empty."""
+
+    def filled(part: object) -> bool:
+        return isinstance(part, list | tuple) and len(part) > 0  # pyright: ignore[reportUnknownArgumentType]
+
+    return filled(columns) and all(filled(column) for column in cast(list[object], columns))
+
+
 def check_ids(ids: Tensor) -> Tensor:
     """Token ids as [batch, token] integers with at least one token column, or an error."""
+    is_a("ids", ids, Tensor)
     has_shape("ids", ids, batch=None, token=None)
     if ids.dtype not in (torch.int64, torch.int32):
         raise ValueError(f"ids must be int64 or int32 token numbers, but have the dtype {ids.dtype}.")
     if ids.shape[1] == 0:
         return ids.new_full((ids.shape[0], 1), PADDING)  # a batch of empty texts: all padding
     return ids
+
+
+def check_range(ids: Tensor, vocabulary: int) -> None:
+    """Refuse ids that no vector belongs to."""
+    if may_look(ids) and ids.numel() and (ids.min() < 0 or ids.max() >= vocabulary):
+        raise ValueError(
+            f"ids must lie between 0 and {vocabulary - 1}, for a vocabulary of {vocabulary}, "
+            f"but lie between {int(ids.min())} and {int(ids.max())}."
+        )

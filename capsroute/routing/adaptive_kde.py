@@ -26,6 +26,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from capsroute.capsules.guards import number
 from capsroute.capsules.squash import SQUASHES, SquashKind, length, squash
 from capsroute.checks import above, one_of
 from capsroute.routing.base import Routed, Routing, Vote, weighted_sum
@@ -58,6 +59,7 @@ class AdaptiveKdeRouting(Routing):
         squash: SquashKind = "half",
     ) -> None:
         super().__init__(children=children, parents=parents, dim=dim, iterations=iterations)
+        number("tolerance", tolerance)
         above("tolerance", tolerance, 0)
         one_of("squash", squash, SQUASHES)
         self.tolerance = tolerance

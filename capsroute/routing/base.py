@@ -19,7 +19,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from capsroute.capsules.gates import gate
-from capsroute.checks import at_least, has_shape
+from capsroute.capsules.guards import has_dtype_of, is_a, may_look, same_dtype, whole
+from capsroute.checks import has_shape
 
 CouplingAxis = Literal["parent", "leak", "child"]
 Vote = Callable[[Tensor], Tensor]
@@ -60,10 +61,10 @@ class Routing(nn.Module, ABC):
     def __init__(self, *, children: int | None, parents: int, dim: int, iterations: int) -> None:
         super().__init__()
         if children is not None:
-            at_least("children", children, 1)
-        at_least("parents", parents, 1)
-        at_least("dim", dim, 1)
-        at_least("iterations", iterations, 1)
+            whole("children", children, 1)
+        whole("parents", parents, 1)
+        whole("dim", dim, 1)
+        whole("iterations", iterations, 1)
         self.n_children = children
         self.n_parents = parents
         self.dim = dim
@@ -83,20 +84,19 @@ class Routing(nn.Module, ABC):
         return 1 / children
 
     def forward(self, children: Tensor, vote: Vote | None, mask: Tensor | None = None) -> Routed:
+        is_a("children", children, Tensor)
         has_shape("children", children, batch=None, child=self.n_children, dim=None)
         if children.shape[1] == 0:
             raise ValueError("children must hold at least one child, but the child axis is empty.")
-        if not children.is_floating_point():
-            raise ValueError(f"children must be floating point, but have the dtype {children.dtype}.")
+        has_dtype_of("children", children, self)
         if mask is not None:
+            is_a("mask", mask, Tensor)
             has_shape("mask", mask, batch=children.shape[0], child=children.shape[1])
             if mask.dtype != torch.bool:
                 raise ValueError(f"mask must be boolean (True: the child is there), but has the dtype {mask.dtype}.")
             children = children.masked_fill(~mask[:, :, None], 0)
-        # On an accelerator this look would stall the queue, in a compiled or exported graph it cannot be taken; the
-        # loss of a training step finds the same fault.
-        looks = children.device.type == "cpu" and not torch.compiler.is_compiling()
-        if looks and not torch.isfinite(children).all():
+        # Where it may not look, the loss of a training step finds the same fault.
+        if may_look(children) and not torch.isfinite(children).all():
             raise ValueError("children must be finite, but hold NaN or infinity.")
 
         if mask is None:
@@ -113,7 +113,11 @@ class Routing(nn.Module, ABC):
         """Call `vote` and check what it gives."""
         if vote is None:
             raise ValueError(f"{type(self).__name__} needs a vote module, but vote is None.")
+        if not callable(vote):
+            raise ValueError(f"vote must be a module from children to votes, but is {vote!r}.")
         votes = vote(children)
+        is_a("votes", votes, Tensor)
+        same_dtype("votes", votes, children.dtype, "the children")
         has_shape(
             "votes",
             votes,

@@ -22,6 +22,7 @@ from typing import final
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from capsroute.capsules.guards import yes_or_no
 from capsroute.capsules.squash import SQUASHES, SquashKind, length, squash
 from capsroute.checks import one_of
 from capsroute.routing.base import Routed, Routing, Vote, agreement, weighted_sum
@@ -83,6 +84,7 @@ class DynamicRouting(Routing):
     ) -> None:
         super().__init__(children=children, parents=parents, dim=dim, iterations=iterations)
         one_of("squash", squash, SQUASHES)
+        yes_or_no("amend", amend)
         self.squash: SquashKind = squash
         self.amend = amend
 

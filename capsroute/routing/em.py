@@ -29,6 +29,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from capsroute.capsules.guards import number
 from capsroute.capsules.scales import vote_length
 from capsroute.capsules.squash import length
 from capsroute.checks import above, one_of
@@ -67,6 +68,7 @@ class EmRouting(Routing):
             if children is None:
                 raise ValueError("em needs inverse_temperature where the number of children is not fixed.")
             inverse_temperature = parents / (children * dim)
+        number("inverse_temperature", inverse_temperature)
         above("inverse_temperature", inverse_temperature, 0)
         self.inverse_temperature = inverse_temperature
         self.evidence: Evidence = evidence

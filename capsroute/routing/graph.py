@@ -25,6 +25,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from capsroute.capsules.guards import yes_or_no
 from capsroute.capsules.relations import (
     CapsuleGraph,
     Distance,
@@ -84,6 +85,8 @@ class GraphRouting(Routing):
         one_of("agreement", agreement, get_args(AgreementWith))
         one_of("squash", squash, SQUASHES)
         self.graph = CapsuleGraph(distance, normalisation, temperature)
+        if not isinstance(attention, nn.Module):
+            yes_or_no("attention (unless it is a module)", attention)
         if attention is True:
             attention = VoteAttention(dim, axis=attention_axis, scale=attention_scale)
         elif (attention_axis, attention_scale) != ("children", "mean_one"):

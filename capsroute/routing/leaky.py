@@ -24,6 +24,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from capsroute.capsules.guards import number, yes_or_no
 from capsroute.capsules.squash import SQUASHES, SquashKind, length
 from capsroute.checks import one_of
 from capsroute.routing.base import Routed, Routing, Vote
@@ -60,6 +61,9 @@ class LeakyRouting(Routing):
     ) -> None:
         super().__init__(children=children, parents=parents, dim=dim, iterations=iterations)
         one_of("squash", squash, SQUASHES)
+        yes_or_no("amend", amend)
+        if leak != float("-inf"):  # no leak at all
+            number("leak", leak)
         self.leak = leak
         self.squash: SquashKind = squash
         self.amend = amend

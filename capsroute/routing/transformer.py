@@ -25,9 +25,10 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from capsroute.capsules.guards import whole
 from capsroute.capsules.scales import pooled_rows_length
 from capsroute.capsules.squash import SQUASHES, SquashKind, length, squash
-from capsroute.checks import at_least, one_of
+from capsroute.checks import has_shape, one_of
 from capsroute.routing.base import Routed, Routing, Vote
 
 
@@ -59,8 +60,8 @@ class TransformerRouting(Routing):
         one_of("squash", squash, SQUASHES)
         heads = gcd(8, dim) if heads is None else heads
         wide = 4 * dim if wide is None else wide
-        at_least("heads", heads, 1)
-        at_least("wide", wide, 1)
+        whole("heads", heads, 1)
+        whole("wide", wide, 1)
         if dim % heads:
             raise ValueError(f"heads={heads} must divide dim={dim}.")
         self.heads = heads
@@ -92,6 +93,7 @@ class TransformerRouting(Routing):
         vote: Vote,  # noqa: ARG002 - it has weights of its own
         mask: Bool[Tensor, "batch child"],
     ) -> Routed:
+        has_shape("children", children, batch=None, child=self.n_children, dim=self.dim)  # no vote brings them to dim
         # A text without children would leave its softmax empty: it attends to its zeros, and gets zeros in the end.
         there = mask | ~mask.any(dim=1, keepdim=True)
         query, key, value = self.self_in(children).chunk(3, dim=2)

@@ -24,6 +24,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
+from capsroute.capsules.guards import is_a, may_look, number
 from capsroute.checks import above, at_least, has_shape, look_up, unknown
 
 Activation = Float[Tensor, "batch parent"]
@@ -37,23 +38,30 @@ class Loss(nn.Module, ABC):
     """Whether targets may be a table of zeros and ones."""
 
     def forward(self, activation: Tensor, targets: Tensor) -> Tensor:
+        is_a("activation", activation, Tensor)
+        is_a("targets", targets, Tensor)
         has_shape("activation", activation, batch=None, parent=None)
+        if not activation.is_floating_point():
+            raise ValueError(f"activation must be floating point, but has the dtype {activation.dtype}.")
+        if not len(activation):
+            raise ValueError("activation must hold at least one text, but the batch is empty.")
         if targets.ndim == 2:
-            if not self.several_labels:
-                raise ValueError(
-                    f"{type(self).__name__} takes one label a text; "
-                    "for several use 'margin' or 'binary_cross_entropy'."
-                )
-            has_shape("targets", targets, batch=len(activation), **{"class": None})
-            if targets.shape[1] > activation.shape[1]:
-                raise ValueError(
-                    f"targets name {targets.shape[1]} classes, but activation has {activation.shape[1]}."
-                )
+            self._check_table(activation, targets)
         else:
-            has_shape("targets", targets, batch=len(activation))
-            if targets.dtype != torch.int64:
-                raise ValueError(f"targets must be int64 class numbers, but have the dtype {targets.dtype}.")
-        return self.of(activation, targets).mean()
+            _check_numbers(activation, targets)
+        # Logarithms of half precision are too coarse: 1 - 1e-7 would be 1.
+        return self.of(activation.to(torch.promote_types(activation.dtype, torch.float32)), targets).mean()
+
+    def _check_table(self, activation: Tensor, targets: Tensor) -> None:
+        if not self.several_labels:
+            raise ValueError(
+                f"{type(self).__name__} takes one label a text; for several use 'margin' or 'binary_cross_entropy'."
+            )
+        has_shape("targets", targets, batch=len(activation), **{"class": None})
+        if targets.shape[1] > activation.shape[1]:
+            raise ValueError(f"targets name {targets.shape[1]} classes, but activation has {activation.shape[1]}.")
+        if may_look(targets) and not ((targets == 0) | (targets == 1)).all():
+            raise ValueError("targets with a column for each class must hold zeros and ones, but hold other numbers.")
 
     @abstractmethod
     def of(self, activation: Activation, targets: Targets) -> Float[Tensor, " batch"]:
@@ -74,7 +82,10 @@ class MarginLoss(Loss):
 
     def __init__(self, *, positive: float = 0.9, negative: float = 0.1, down: float = 0.5) -> None:
         super().__init__()
+        number("down", down)
         at_least("down", down, 0)
+        number("positive", positive)
+        number("negative", negative)
         above("positive", positive, negative)
         self.positive = positive
         self.negative = negative
@@ -94,8 +105,11 @@ class SpreadLoss(Loss):
 
     def __init__(self, *, start: float = 0.2, step: float = 0.1, stop: float = 0.9) -> None:
         super().__init__()
+        number("start", start)
         above("start", start, 0)
+        number("step", step)
         at_least("step", step, 0)
+        number("stop", stop)
         at_least("stop", stop, start)
         self.step = step
         self.stop = stop
@@ -120,7 +134,9 @@ class CrossEntropyLoss(Loss):
 
     def __init__(self, *, scale: float = 10.0, smoothing: float = 0.0) -> None:
         super().__init__()
+        number("scale", scale)
         above("scale", scale, 0)
+        number("smoothing", smoothing)
         at_least("smoothing", smoothing, 0)
         above("1 - smoothing", 1 - smoothing, 0)
         self.scale = scale
@@ -139,7 +155,9 @@ class BinaryCrossEntropyLoss(Loss):
     def of(self, activation: Activation, targets: Targets) -> Float[Tensor, " batch"]:
         certain = 1e-7  # a length of exactly 0 or 1 would have an infinite loss
         probability = activation.clamp(certain, 1 - certain)
-        return F.binary_cross_entropy(probability, _as_table(targets, activation), reduction="none").mean(dim=1)
+        has = _as_table(targets, activation)
+        # Written out: PyTorch's own stops at NaN, which training reports itself, and refuses autocast.
+        return -(has * probability.log() + (1 - has) * (1 - probability).log()).mean(dim=1)
 
 
 class FocalLoss(Loss):
@@ -152,7 +170,9 @@ class FocalLoss(Loss):
 
     def __init__(self, *, gamma: float = 2.0, scale: float = 10.0) -> None:
         super().__init__()
+        number("gamma", gamma)
         at_least("gamma", gamma, 0)
+        number("scale", scale)
         above("scale", scale, 0)
         self.gamma = gamma
         self.scale = scale
@@ -183,6 +203,17 @@ def make_loss(name_or_instance: str | Loss, **options: Any) -> Loss:
         if option not in valid:
             raise unknown(f"option of loss '{name_or_instance}'", option, valid)
     return loss(**options)
+
+
+def _check_numbers(activation: Tensor, targets: Tensor) -> None:
+    has_shape("targets", targets, batch=len(activation))
+    if targets.dtype != torch.int64:
+        raise ValueError(f"targets must be int64 class numbers, but have the dtype {targets.dtype}.")
+    if may_look(targets) and (targets.min() < 0 or targets.max() >= activation.shape[1]):
+        raise ValueError(
+            f"targets must lie between 0 and {activation.shape[1] - 1}, as activation has {activation.shape[1]} "
+            f"classes, but lie between {int(targets.min())} and {int(targets.max())}."
+        )
 
 
 def _as_table(targets: Targets, activation: Activation) -> Float[Tensor, "batch parent"]:
