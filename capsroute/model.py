@@ -35,6 +35,10 @@ class ConvolutionConfig:
     kinds: int = 16
     iterations: int = 3
 
+    def __post_init__(self) -> None:
+        for setting in fields(self):
+            whole(f"{setting.name} of the convolution", getattr(self, setting.name), 1)
+
 
 @dataclass(frozen=True)
 class NetworkConfig:

@@ -89,10 +89,8 @@ class NgramEncoder(nn.Module):
             convolution.bias.zero_()
 
     def forward(self, ids: Int[Tensor, "batch token"]) -> list[Features]:
-        words: nn.Module = self.words  # another layer that gives words may stand in its place
-        if isinstance(words, nn.Embedding):
-            check_range(ids, words.num_embeddings)
-        vectors = self.dropout(words(ids)).transpose(1, 2)
+        _check_known(ids, self.words)
+        vectors = self.dropout(self.words(ids)).transpose(1, 2)
         mask = ids != PADDING
         return [self._column(c, vectors, mask) for c in range(len(self.columns))]
 
@@ -142,3 +140,9 @@ def check_range(ids: Tensor, vocabulary: int) -> None:
             f"ids must lie between 0 and {vocabulary - 1}, for a vocabulary of {vocabulary}, "
             f"but lie between {int(ids.min())} and {int(ids.max())}."
         )
+
+
+def _check_known(ids: Tensor, words: nn.Module) -> None:
+    """The range of an embedding; another layer that gives words may stand in its place."""
+    if isinstance(words, nn.Embedding):
+        check_range(ids, words.num_embeddings)
