@@ -2,7 +2,6 @@
 
 import gzip
 import hashlib
-import os
 import re
 from pathlib import Path
 
@@ -24,7 +23,11 @@ BAD_ROWS = [
         b'text,label\nok,x\nok,y\n"open,z\nmore,z\n',
         "line 4: opens a quote that is never closed, up to line 5",
     ),
-    ("a.csv", b"text,label\nok,x\n\xe9,y\nok,y\n", r"line 3: is not valid UTF-8 \(byte 0xe9; .* cp1252\)"),
+    (
+        "a.csv",
+        b"text,label\nok,x\n\xe9,y\nok,y\n",
+        r"line 3: is not valid UTF-8 \(byte 0xe9; .* iconv -f cp1252 -t UTF-8 converts it\)",
+    ),
     ("a.csv", b"text,label\nok,x\nbad,\nok,y\n", "line 3: has no label in 'label'"),
     ("a.csv", b"text,label\nok,x\nbad,  \nok,y\n", "line 3: has no label in 'label'"),
     ("a.csv", b"text,label\nok,x\nok,y\nbad,\xff\n", "line 4: is not valid UTF-8"),
@@ -120,7 +123,7 @@ BAD_FILES = [
         "a.csv",
         b"a,b,c\n1,x,y\n",
         {},
-        "does not tell which column holds the text: name it with text=..., one of 'a', 'b'",
+        r"does not tell which column holds the text: name it with text=... \(--text\), one of 'a', 'b'",
     ),
     (
         "a.csv",
@@ -138,10 +141,20 @@ BAD_FILES = [
     ("a.csv", b'"a"b,c\n', {}, "is no csv file: its first line has a quote inside"),
     ("a.csv", "text,label\na,b\n".encode("utf-16"), {}, "is in the encoding UTF-16: save it as UTF-8"),
     ("a.jsonl", b"\n\n", {}, "is empty: it has no rows"),
-    ("a.jsonl", b"text\nx\n", {"on_error": "skip"}, "is no jsonl file: its first line is not valid JSON"),
+    (
+        "a.jsonl",
+        b"text\nx\n",
+        {"on_error": "skip"},
+        "is no jsonl file, which has one object a line: its first line is not valid JSON",
+    ),
     ("stdin-like", b'[\n{"text": "a"}\n]', {}, "is one JSON array: write it as one object a line"),
     ("a.json", b'[{"text": "a"}]', {}, "is one JSON array: write it as one object a line"),
     ("a.bin", b"\x00\x01\x02", {}, "is not a text file: it holds NUL bytes"),
+    ("a.csv", "größe,text\na,b\n".encode("latin-1"), {}, "is no csv file: its first line is not valid UTF-8"),
+    ("a.csv", b"text\0,label\na,b\n", {}, "is no csv file: its first line holds NUL bytes"),
+    ("a.csv", b"PK\x03\x04 and more\n", {}, "is a zip archive or a spreadsheet: unpack it, or save it as csv"),
+    ("a.csv.bz2", b"BZh91AY&SY and more\n", {}, "is packed with bzip2: unpack it"),
+    ("a.txt", b"no label\n__label__x b\n", {}, "a.txt, line 1: has no label in 'label'"),
     ("a.parquet", b"PAR1 nonsense", {}, "is no complete parquet file"),
     ("a.arrow", b"nonsense", {}, "is no Arrow file"),
     (
@@ -169,11 +182,23 @@ def test_missing_file_suggests_the_nearest(tmp_path: Path) -> None:
         read_corpus(tmp_path / "nowhere" / "train.csv")
 
 
-def test_unreadable_file(tmp_path: Path) -> None:
+def test_names_that_are_no_files(tmp_path: Path) -> None:
+    (tmp_path / "link.csv").symlink_to("nothing.csv")
+    with pytest.raises(CorpusError, match=r"link.csv' is a link that leads to no file"):
+        read_corpus(tmp_path / "link.csv")
+    with pytest.raises(CorpusError, match="name of the file to read is empty"):
+        read_corpus("")
+    with pytest.raises(CorpusError, match=r"c[.]csv' is an address: download it"):
+        read_corpus("https://a.b/c.csv")
+
+
+def test_unreadable_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = save(tmp_path, "a.csv", "text\na\n")
-    file.chmod(0)
-    if os.access(file, os.R_OK):
-        pytest.skip("this user may read everything")
+
+    def refuse(*_: object, **__: object) -> None:  # a user who may read everything cannot be refused by the system
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("builtins.open", refuse)
     with pytest.raises(CorpusError, match="cannot be opened: Permission denied"):
         read_corpus(file)
 

@@ -1,10 +1,11 @@
 """What is wrong with a corpus is found and told, problems and warnings apart."""
 
 import json
+from pathlib import Path
 
 import pytest
 
-from capsroute.text import Corpus, TokenizerConfig, check_data
+from capsroute.text import Corpus, TokenizerConfig, check_data, read_corpus
 
 GOOD = Corpus.of([f"text number {row} of many" for row in range(40)], ["a", "b"] * 20)
 
@@ -74,6 +75,19 @@ def test_train_and_test() -> None:
     assert check_data(GOOD, Corpus.of(["x"])).problems == ["the test part has no labels"]
     several = check_data(GOOD, Corpus.of(["x"], [["a"]]))
     assert several.problems == ["one of the two parts has one label a text, the other lists of labels"]
+
+
+def test_rows_that_cannot_be_used_are_shown(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_bytes(b"text,label\n" + b"a,x\nb,y\n" * 10 + b"caf\xe9,x\n" * 12)
+    corpus = read_corpus(file, on_error="skip")
+    (problem,) = check_data(corpus).problems
+    assert problem.startswith(f"rows that cannot be used: 12 ({file}, line 22: is not valid UTF-8")
+    assert problem.count("line ") == 10
+    assert problem.endswith("; ...)")
+    assert len(check_data(GOOD, corpus).problems) == 3  # and two labels that GOOD has not
+    report = check_data(corpus)
+    assert (report.text_column, report.label_column, report.guessed) == ("text", "label", ("text", "label"))
 
 
 def test_several_labels_are_counted_one_by_one() -> None:

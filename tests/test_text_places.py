@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from capsroute.text import CorpusError, ReadOptions, read_corpus, stream_corpus
-from tests.test_text_reading import pack, save, write_arrow_stream, write_parquet
+from tests.test_text_reading import WRITERS, pack, save, write_arrow_stream, write_parquet
 
 
 def test_folder_of_files(tmp_path: Path) -> None:
@@ -41,6 +41,28 @@ def test_unknown_ending_is_told_by_the_first_lines(tmp_path: Path) -> None:
     file = tmp_path / "i.data"
     write_arrow_stream(file, [("x", "y")])
     assert read_corpus(file).format == "arrow"
+
+
+ROWS = [("good words", "x"), ("", "y"), ("das Gute 漢字 😀", "x")]
+
+
+@pytest.mark.parametrize("packing", ["", ".gz", ".zst"])
+@pytest.mark.parametrize("kind", WRITERS)
+def test_folders_and_stdin_of_every_format(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, packing: str
+) -> None:
+    ending, write, _ = WRITERS[kind]
+    for part in ("a", "b"):
+        file = tmp_path / f"{part}{ending}"
+        write(file, ROWS, "\n")
+        packed = pack(file, packing)
+        if packed != file:
+            file.unlink()
+    corpus = read_corpus(tmp_path)
+    assert list(zip(corpus.texts(), corpus.labels, strict=True)) == ROWS * 2
+    monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(packed.read_bytes())))
+    corpus = read_corpus("-")
+    assert list(zip(corpus.texts(), corpus.labels, strict=True)) == ROWS
 
 
 @pytest.mark.parametrize("packing", ["", ".gz"])
@@ -74,10 +96,15 @@ class FakeDataset:
 
     def __init__(self, columns: dict[str, list[object]], rows: list[int], features: dict[str, object]) -> None:
         self._columns, self._rows, self.features = columns, rows, features
+        self.format_type: str | None = None
 
     @property
     def column_names(self) -> list[str]:
         return list(self._columns)
+
+    @property
+    def format(self) -> dict[str, object]:
+        return {"type": self.format_type}
 
     def with_format(self, type: str) -> "FakeDataset":
         assert type == "arrow"
@@ -97,6 +124,20 @@ def test_dataset_object() -> None:
     assert (corpus.texts(), corpus.labels) == (["c", "a"], ["pos", "neg"])
     with pytest.raises(CorpusError, match=r"several parts: choose one with \['train'\], \['test'\]"):
         read_corpus({"train": dataset, "test": dataset})  # pyright: ignore[reportArgumentType]
+    assert read_corpus({"train": dataset}).texts() == ["c", "a"]  # pyright: ignore[reportArgumentType]
+    dataset.format_type = "custom"  # after set_transform
+    with pytest.raises(CorpusError, match="has a transform, which a corpus would not see: map"):
+        read_corpus(dataset)
+
+
+def test_class_numbers_without_a_name() -> None:
+    features = {"label": types.SimpleNamespace(names=["neg", "pos"])}
+    dataset = FakeDataset({"text": ["a", "b"], "label": [0, -1]}, [0, 1], features)
+    with pytest.raises(CorpusError, match="dataset, row 2: has no label"):
+        read_corpus(dataset)
+    dataset = FakeDataset({"text": ["a", "b"], "label": [0, 2]}, [0, 1], features)
+    with pytest.raises(CorpusError, match="row 2: the label number 2 has no name, there are 2 names"):
+        read_corpus(dataset)
 
 
 def save_dataset(folder: Path) -> None:
@@ -122,6 +163,15 @@ def test_saved_dataset(tmp_path: Path) -> None:
     (tmp_path / "set" / "train" / "data-00001-of-00002.arrow").unlink()
     with pytest.raises(CorpusError, match=r"incomplete: .*data-00001-of-00002.arrow.* missing"):
         read_corpus(tmp_path / "set" / "train")
+    save(tmp_path / "set" / "train", "state.json", '{"_data_files": []}')
+    with pytest.raises(CorpusError, match="is empty: it has no rows"):
+        read_corpus(tmp_path / "set" / "train")
+
+
+def test_bytes_that_are_text_in_parquet(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"text": ["é".encode(), None], "label": [b"x", b"y"]}), tmp_path / "a.parquet")
+    corpus = read_corpus(tmp_path / "a.parquet")
+    assert (corpus.texts(), corpus.labels) == (["é", ""], ["x", "y"])
 
 
 def test_class_names_in_the_metadata_of_parquet(tmp_path: Path) -> None:
@@ -151,5 +201,8 @@ def test_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     assert read_corpus("hf:a/b").texts() == ["x"]
     assert read_corpus("hf:a/b:test").labels == ["y"]
     assert asked == [("a/b", "train"), ("a/b", "test")]
+    for name in ("hf:", "hf:a/b:"):
+        with pytest.raises(CorpusError, match=f"'{name}' is not of the form hf:owner/name"):
+            read_corpus(name)
     with pytest.raises(CorpusError, match=r"'hf:a/none' could not be loaded by 'datasets' \(no network\)"):
         read_corpus("hf:a/none")

@@ -23,48 +23,49 @@ WORDS = ANY.map(lambda text: " ".join(text.split()))
 LABEL = WORDS.map(lambda text: text.replace(" ", "")).filter(lambda text: text and "__label__" not in text)
 
 
-def write_csv(file: Path, rows: Rows) -> None:
+def write_csv(file: Path, rows: Rows, newline: str) -> None:
     with open(file, "w", newline="", encoding="utf-8") as stream:
-        csv.writer(stream).writerows([("text", "label"), *rows])
+        quoting = csv.QUOTE_MINIMAL if newline == "\r\n" else csv.QUOTE_ALL  # else a lone CR or LF gets no quotes
+        csv.writer(stream, lineterminator=newline, quoting=quoting).writerows([("text", "label"), *rows])
 
 
-def write_tsv(file: Path, rows: Rows) -> None:
+def write_tsv(file: Path, rows: Rows, newline: str) -> None:
     quoted = [[f'"{cell.replace(chr(34), chr(34) * 2)}"' if '"' in cell else cell for cell in row] for row in rows]
     lines = ["\t".join(row) for row in [["label", "text"], *([label, text] for text, label in quoted)]]
-    file.write_bytes("\n".join(lines).encode())
+    file.write_bytes(newline.join(lines).encode())
 
 
-def write_jsonl(file: Path, rows: Rows) -> None:
+def write_jsonl(file: Path, rows: Rows, newline: str) -> None:
     lines = [
         json.dumps({"text": text, "label": label}, ensure_ascii=bool(number % 2))
         for number, (text, label) in enumerate(rows)
     ]
-    file.write_bytes("\r\n".join(lines).encode())
+    file.write_bytes(newline.join(lines).encode())
 
 
-def write_fasttext(file: Path, rows: Rows) -> None:
-    file.write_bytes("".join(f"__label__{label} {text}\n" for text, label in rows).encode())
+def write_fasttext(file: Path, rows: Rows, newline: str) -> None:
+    file.write_bytes("".join(f"__label__{label} {text}{newline}" for text, label in rows).encode())
 
 
 def table(rows: Rows) -> pa.Table:
     return pa.table({"text": [text for text, _ in rows], "label": [label for _, label in rows]})
 
 
-def write_parquet(file: Path, rows: Rows) -> None:
+def write_parquet(file: Path, rows: Rows, _: str = "") -> None:
     pq.write_table(table(rows), file)
 
 
-def write_arrow_stream(file: Path, rows: Rows) -> None:
+def write_arrow_stream(file: Path, rows: Rows, _: str = "") -> None:
     with pa.ipc.new_stream(file, table(rows).schema) as stream:
         stream.write_table(table(rows), max_chunksize=3)
 
 
-def write_arrow_file(file: Path, rows: Rows) -> None:
+def write_arrow_file(file: Path, rows: Rows, _: str = "") -> None:
     with pa.ipc.new_file(file, table(rows).schema) as stream:
         stream.write_table(table(rows), max_chunksize=3)
 
 
-WRITERS: dict[str, tuple[str, Callable[[Path, Rows], None], st.SearchStrategy[str]]] = {
+WRITERS: dict[str, tuple[str, Callable[[Path, Rows, str], None], st.SearchStrategy[str]]] = {
     "csv": (".csv", write_csv, ANY),
     "tsv": (".tsv", write_tsv, WORDS),
     "jsonl": (".jsonl", write_jsonl, ANY),
@@ -96,7 +97,7 @@ def test_what_was_written_is_read(kind: str, packing: str, data: st.DataObject) 
     rows = data.draw(st.lists(st.tuples(texts, LABEL), min_size=1, max_size=12))
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / f"data{ending}"
-        write(file, rows)
+        write(file, rows, data.draw(st.sampled_from(["\n", "\r\n", "\r"])))
         corpus = read_corpus(pack(file, packing))
     assert corpus.texts() == [text for text, _ in rows]
     assert corpus.labels == [label for _, label in rows]

@@ -202,6 +202,16 @@ def test_the_file_is_the_library_s_own(tmp_path: Path) -> None:
     assert plain.encode("b! A new").ids == tokenizer.encode_with_offsets("b! A new").ids
 
 
+def test_a_file_of_an_older_library_says_less_and_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "tokenizer.json"
+    Tokenizer(["a", "b"]).save(file)
+    content = json.loads(file.read_text())
+    for name in ("truncation", "padding", "post_processor", "decoder"):
+        del content[name]
+    file.write_text(json.dumps(content))
+    assert Tokenizer.load(file).words == ["a", "b"]
+
+
 def test_copies_are_equal() -> None:
     tokenizer = Tokenizer(["a"], TokenizerConfig(max_length=3))
     for twin in (copy.deepcopy(tokenizer), pickle.loads(pickle.dumps(tokenizer))):

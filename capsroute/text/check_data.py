@@ -46,6 +46,8 @@ class DataReport:
     """What `check_data` found.
 
     Args:
+        guessed: which of "text" and "label" nobody named.
+        skipped: rows that could not be read, at which training would stop.
         cut: texts that are longer than the suggested length.
         duplicates: texts that occur again, beyond their first time.
         conflicts: different texts that occur with different labels.
@@ -55,6 +57,9 @@ class DataReport:
     """
 
     file: str
+    text_column: str
+    label_column: str | None
+    guessed: tuple[str, ...]
     rows: int
     skipped: int
     labels: dict[str, int]
@@ -87,6 +92,9 @@ def check_data(corpus: Corpus, test: Corpus | None = None, *, config: TokenizerC
     keys = seen.keys[seen.keys != EMPTY]
     report = DataReport(
         file=corpus.file,
+        text_column=corpus.text_column,
+        label_column=corpus.label_column,
+        guessed=corpus.guessed,
         rows=len(corpus),
         skipped=corpus.skipped,
         labels=_label_counts(corpus),
@@ -167,11 +175,15 @@ def _conflicts(corpus: Corpus, keys: NDArray[np.uint64]) -> int:
 
 
 def _problems(report: DataReport, corpus: Corpus, test: Corpus | None) -> Iterator[str]:
+    for part in (corpus, *([] if test is None else [test])):
+        if part.skipped:
+            shown = "; ".join(map(str, part.bad_rows)) + ("; ..." if part.skipped > len(part.bad_rows) else "")
+            yield f"rows that cannot be used: {part.skipped:,} ({shown})"
     if not report.rows:
         yield "there are no rows"
         return
     if not corpus.has_labels:
-        yield "there are no labels: name their column with label=..."
+        yield "there are no labels: name their column with label=... (--label)"
     else:
         try:
             Labels.of(corpus)
@@ -192,7 +204,6 @@ def _problems(report: DataReport, corpus: Corpus, test: Corpus | None) -> Iterat
 
 def _warnings(report: DataReport) -> Iterator[str]:
     counts = {
-        "rows skipped because they could not be read": report.skipped,
         "empty texts": report.empty,
         "texts that occur again": report.duplicates,
         "texts that occur with different labels": report.conflicts,

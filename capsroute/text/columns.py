@@ -99,7 +99,7 @@ def choose(
 
 
 def _name_it(columns: Sequence[str], what: str) -> str:
-    return f"name it with {what}=..., one of {_list(columns)}."
+    return f"name it with {what}=... (--{what}), one of {_list(columns)}."
 
 
 def _given_texts(columns: Sequence[str], text: TextNames, file: str) -> tuple[str, ...]:
@@ -182,7 +182,9 @@ def as_labels(cell: object, names: Sequence[str] | None = None) -> list[str]:
     if cell is None or (isinstance(cell, float) and math.isnan(cell)):
         return []
     if names is not None and isinstance(cell, int):
-        return [names[cell]] if 0 <= cell < len(names) else []
+        if not -1 <= cell < len(names):
+            raise CellError(f"the label number {cell} has no name, there are {len(names)} names")
+        return [] if cell == -1 else [names[cell]]  # -1 says that nobody labelled it
     if isinstance(cell, bool | int | float):
         return [_number(cell)]
     if isinstance(cell, bytes):

@@ -112,7 +112,7 @@ class Corpus:
     def labels(self) -> list[str] | list[list[str]]:
         """The label of each row, or its list of labels."""
         if not self.has_labels:
-            raise CorpusError(f"'{self.file}' has no label column: name it with label=...")
+            raise CorpusError(f"'{self.file}' has no label column: name it with label=... (--label).")
         return self.table.column("label").to_pylist()
 
     def column(self, name: str) -> list[str]:

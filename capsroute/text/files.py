@@ -39,6 +39,13 @@ ENDINGS: dict[str, FormatName] = {
 }
 """`.txt` and all others are told by their first lines."""
 
+FOREIGN = {
+    b"PK\x03\x04": "a zip archive or a spreadsheet: unpack it, or save it as csv",
+    b"BZh91AY&SY": "packed with bzip2: unpack it, or pack it with gzip or zstd",
+    b"\xfd7zXZ": "packed with xz: unpack it, or pack it with gzip or zstd",
+}
+"""First bytes of what is met and not read."""
+
 COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 HEAD = 1 << 18
 """Bytes that are looked at to tell a format, and that are read at a time."""
@@ -60,6 +67,8 @@ def existing(path: Path) -> Path:
     try:
         if path.exists():
             return path
+        if path.is_symlink():
+            raise CorpusError(f"'{path}' is a link that leads to no file.")
         folder = path.parent
         names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
     except OSError as error:

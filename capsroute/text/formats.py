@@ -8,19 +8,11 @@ from pathlib import Path
 from typing import cast
 
 from capsroute.text.columns import is_known
-from capsroute.text.files import FormatName, ending_format, open_bytes
+from capsroute.text.files import FOREIGN, FormatName, ending_format, open_bytes
+from capsroute.text.items import FastTextReader, JsonReader, LineReader
+from capsroute.text.lines import BOM
 from capsroute.text.problems import CorpusError
-from capsroute.text.readers import (
-    BOM,
-    SAMPLE_ROWS,
-    FastTextReader,
-    JsonReader,
-    LineReader,
-    Reader,
-    RowReader,
-    cells_of_line,
-    is_headerless,
-)
+from capsroute.text.readers import SAMPLE_ROWS, Reader, RowReader, cells_of_line, is_headerless
 from capsroute.text.tables import arrow_reader, parquet_reader
 
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
@@ -33,6 +25,9 @@ def open_reader(path: Path | None, format: FormatName | None, given: Sequence[st
         head = opened.head()
         if not head:
             raise CorpusError(f"'{opened.name}' is empty.")
+        foreign = next((what for magic, what in FOREIGN.items() if head.startswith(magic)), None)
+        if foreign:
+            raise CorpusError(f"'{opened.name}' is {foreign}.")
         format = format or (ending_format(path) if path else None) or sniff(head, given, opened.name)
         if format == "parquet":
             with parquet_reader(opened) as reader:
@@ -66,7 +61,7 @@ def sniff(head: bytes, given: Sequence[str], name: str) -> FormatName:
     first = next((line for line in lines if line.strip()), "")
     if re.match(r"\s*\[\s*[\[{\"]", "\n".join(lines)) or _is_object(first):
         return "jsonl"
-    if any(word.startswith("__label__") for word in first.split()):
+    if any(word.startswith("__label__") for line in lines for word in line.split()):
         return "fasttext"
     for format, delimiters in (("tsv", "\t"), ("csv", ",;|")):
         if any(_is_table(lines, delimiter, given) for delimiter in delimiters):

@@ -49,7 +49,7 @@ class Problems:
     def add(self, file: str, line: int, reason: str, unit: str = "line") -> None:
         row = BadRow(file, line, reason, unit)
         if self.on_error == "fail":
-            raise CorpusError(f"{row}; mend it, or leave such rows out with on_error='skip'.")
+            raise CorpusError(f"{row}; mend it, or leave such rows out with on_error='skip' (--on-error skip).")
         self.count += 1
         if len(self.first) < SHOWN:
             self.first.append(row)

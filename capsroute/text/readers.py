@@ -1,27 +1,24 @@
-"""The formats that are read line by line: csv, tsv, jsonl, fastText and plain lines.
+"""A reader's interface, and the readers of tables that are text: csv and tsv.
 
     csv       quotes doubled inside quotes, line breaks inside quotes (RFC 4180); comma, semicolon, tab or bar
     tsv       one line is one row; quotes around a whole cell are taken off
-    jsonl     one object a line
-    fasttext  __label__x __label__y and the words
-    lines     one text a line
 
 A reader first knows its columns, then gives the cells of the columns that are wanted, some thousand rows at a time,
 with the line at which each row begins. A row that cannot be read goes to `Problems`.
 """
 
 import csv
-import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from io import TextIOWrapper
 from itertools import chain, islice
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from capsroute.text.columns import is_known
 from capsroute.text.files import FormatName, Opened
+from capsroute.text.lines import BOM, Bad, not_utf8, text_lines
 from capsroute.text.problems import CorpusError, Problems
 
 CHUNK_ROWS = 8192
@@ -30,7 +27,6 @@ CHUNK_CHARACTERS = 1 << 23
 SAMPLE_ROWS = 50
 """Rows that are looked at to know the columns."""
 LONGEST_CELL = 1 << 26
-BOM = b"\xef\xbb\xbf"
 
 csv.field_size_limit(max(csv.field_size_limit(), LONGEST_CELL))  # one limit for the process; its default is 128 KiB
 
@@ -40,10 +36,6 @@ class Chunk(NamedTuple):
 
     lines: list[int]
     cells: list[list[object]]
-
-
-class Bad(str):
-    """In place of a row: why there is none."""
 
 
 class Reader(ABC):
@@ -75,6 +67,8 @@ class RowReader(Reader):
         if not good:
             raise CorpusError(f"'{opened.name}' is empty: it has no rows.")
         self.headerless = is_headerless(good, given)
+        if not self.headerless and (reason := _not_text(good[0])):
+            raise CorpusError(f"'{opened.name}' is no {format} file: its first line {reason}.")
         columns = [str(number) for number, _ in enumerate(good[0], 1)] if self.headerless else good[0]
         self._rows = chain(sample if self.headerless else sample[1:], rows)
         super().__init__(opened.name, format, columns)
@@ -101,6 +95,16 @@ class RowReader(Reader):
             yield Chunk(lines, [[row[at] for row in rows] for at in positions])
 
 
+def _not_text(cells: Sequence[str]) -> str | None:
+    """Why these cannot be the names of columns, if they cannot."""
+    for character in "".join(cells):
+        if "\udc80" <= character <= "\udcff":
+            return not_utf8(ord(character) - 0xDC00)
+        if character == "\0":
+            return "holds NUL bytes, so this is no text"
+    return None
+
+
 def is_headerless(rows: Sequence[Sequence[str]], given: Sequence[str]) -> bool:
     """Whether the first row is data: columns are given by number, or it is `class,text,...` with a class number.
 
@@ -117,7 +121,7 @@ def is_headerless(rows: Sequence[Sequence[str]], given: Sequence[str]) -> bool:
 
 def csv_rows(opened: Opened) -> Iterator[tuple[int, list[str] | Bad]]:
     """The rows of a csv file with the line at which each begins; blank lines are no rows."""
-    first = opened.head().removeprefix(BOM).split(b"\n", 1)[0].decode("utf-8", "replace")
+    first = re.split(rb"[\r\n]", opened.head().removeprefix(BOM), maxsplit=1)[0].decode("utf-8", "replace")
     # A byte that is not UTF-8 becomes half a surrogate pair, which Arrow refuses later: good rows cost no check.
     text = TextIOWrapper(opened.stream, "utf-8-sig", errors="surrogateescape", newline="")
     reader = csv.reader(text, delimiter=delimiter_of(first), strict=True)
@@ -159,7 +163,10 @@ def delimiter_of(header: str) -> str:
 
 def cells_of_line(line: str, delimiter: str) -> list[str]:
     """One line as a row, whatever its quotes."""
-    return next(iter(csv.reader([line], delimiter=delimiter)), list[str]())
+    try:
+        return next(iter(csv.reader([line], delimiter=delimiter)), list[str]())
+    except csv.Error:  # a NUL, which some versions refuse
+        return [line]
 
 
 def tsv_rows(opened: Opened) -> Iterator[tuple[int, list[str] | Bad]]:
@@ -178,130 +185,3 @@ def _unquoted(cell: str) -> str:
     if len(cell) > 1 and cell[0] == cell[-1] == '"' and '"' not in inner.replace('""', ""):
         return inner.replace('""', '"')
     return cell
-
-
-def text_lines(opened: Opened) -> Iterator[tuple[int, str | Bad]]:
-    """The lines of a file, numbered from 1, without their ends."""
-    for number, line in enumerate(opened.stream, 1):
-        start = line.removeprefix(BOM) if number == 1 else line
-        try:
-            yield number, start.removesuffix(b"\n").removesuffix(b"\r").decode()
-        except UnicodeDecodeError as error:
-            yield number, Bad(not_utf8(error.object[error.start]))
-
-
-def not_utf8(byte: int) -> str:
-    """Why a row is refused that holds this byte."""
-    return f"is not valid UTF-8 (byte 0x{byte:02x}; a file from Windows may be in the encoding cp1252)"
-
-
-Item = tuple[object, ...]
-
-
-class ItemReader(Reader):
-    """jsonl, fastText and plain lines: each line is parsed by itself."""
-
-    def chunks(self, wanted: Sequence[str], problems: Problems) -> Iterator[Chunk]:
-        lines: list[int] = []
-        items: list[Item] = []
-        size = 0
-        for line, length, item in self.items(wanted):
-            if isinstance(item, Bad):
-                problems.add(self.name, line, str(item))
-                continue
-            lines.append(line)
-            items.append(item)
-            size += length
-            if len(items) == CHUNK_ROWS or size > CHUNK_CHARACTERS:
-                yield Chunk(lines, [list(cells) for cells in zip(*items, strict=True)])
-                lines, items, size = [], [], 0
-        if items:
-            yield Chunk(lines, [list(cells) for cells in zip(*items, strict=True)])
-
-    @abstractmethod
-    def items(self, wanted: Sequence[str]) -> Iterator[tuple[int, int, Item | Bad]]:
-        """Line number, length of the line, and the cells wanted."""
-
-
-class JsonReader(ItemReader):
-    """One JSON object a line; a key that a row lacks is an empty cell."""
-
-    def __init__(self, opened: Opened) -> None:
-        if opened.head().removeprefix(BOM).lstrip().startswith(b"["):
-            raise CorpusError(
-                f"'{opened.name}' is one JSON array: write it as one object a line (jq -c '.[]' does that)."
-            )
-        lines = text_lines(opened)
-        sample = list(islice(lines, SAMPLE_ROWS))
-        objects = [
-            line if isinstance(line, Bad) else _object(line)
-            for _, line in sample
-            if isinstance(line, Bad) or line.strip()
-        ]
-        keys = dict.fromkeys(key for found in objects if not isinstance(found, Bad) for key in found)
-        if not keys:
-            reason = f"no jsonl file: its first line {objects[0]}" if objects else "empty: it has no rows"
-            raise CorpusError(f"'{opened.name}' is {reason}.")
-        self._lines = chain(sample, lines)
-        super().__init__(opened.name, "jsonl", list(keys))
-
-    def items(self, wanted: Sequence[str]) -> Iterator[tuple[int, int, Item | Bad]]:
-        for number, line in self._lines:
-            if isinstance(line, Bad):
-                yield number, 0, line
-            elif line and not line.isspace():
-                found = _object(line)
-                good = found if isinstance(found, Bad) else tuple([found.get(name) for name in wanted])
-                yield number, len(line), good
-
-
-def _object(line: str) -> dict[str, object] | Bad:
-    try:
-        found = json.loads(line)
-    except json.JSONDecodeError as error:
-        return Bad(f"is not valid JSON ({error.msg} at character {error.pos + 1})")
-    except (ValueError, RecursionError) as error:  # a number of 5,000 digits, 10,000 nested lists
-        return Bad(f"is not usable JSON ({error})")
-    if not isinstance(found, dict):
-        return Bad(f"is a JSON {type(found).__name__}, not an object with names")
-    return cast("dict[str, object]", found)
-
-
-class FastTextReader(ItemReader):
-    """`__label__x` words, wherever in the line they stand, are its labels; the rest is its text."""
-
-    def __init__(self, opened: Opened) -> None:
-        self._opened = opened
-        super().__init__(opened.name, "fasttext", ("label", "text"))
-
-    def items(self, wanted: Sequence[str]) -> Iterator[tuple[int, int, Item | Bad]]:
-        for number, line in text_lines(self._opened):
-            if isinstance(line, Bad):
-                yield number, 0, line
-            elif line and not line.isspace():
-                label, text = _fasttext_cells(line)
-                yield number, len(line), tuple([text if name == "text" else label for name in wanted])
-
-
-LABEL_WORD = re.compile(r"(?<!\S)__label__(\S*)\s*")
-
-
-def _fasttext_cells(line: str) -> tuple[object, str]:
-    labels = LABEL_WORD.findall(line)
-    text = LABEL_WORD.sub("", line) if labels else line
-    return (labels[0] if len(labels) == 1 else labels or None), text
-
-
-class LineReader(ItemReader):
-    """One text a line, empty ones included, without labels."""
-
-    def __init__(self, opened: Opened) -> None:
-        self._opened = opened
-        super().__init__(opened.name, "lines", ("text",))
-
-    def items(self, wanted: Sequence[str]) -> Iterator[tuple[int, int, Item | Bad]]:
-        for number, line in text_lines(self._opened):
-            if isinstance(line, Bad):
-                yield number, 0, line
-            else:
-                yield number, len(line), tuple([line for _ in wanted])

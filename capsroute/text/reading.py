@@ -138,8 +138,12 @@ def _origin(source: Source) -> _Origin:
         return _Origin("dataset", dataset=_one_part(source))
     if source == STDIN:
         return _Origin("stdin")
+    if not str(source):
+        raise CorpusError("the name of the file to read is empty.")
     if isinstance(source, str) and source.startswith("hf:"):
         return _Origin(source, dataset=_from_hub(source))
+    if isinstance(source, str) and "://" in source:
+        raise CorpusError(f"'{source}' is an address: download it, and name the file.")
     path = existing(Path(source))
     if not path.is_dir():
         return _Origin(str(path), (path,))
@@ -151,10 +155,14 @@ def _origin(source: Source) -> _Origin:
 
 def _one_part(source: DatasetLike | Mapping[str, DatasetLike]) -> DatasetLike:
     if isinstance(source, Mapping):  # a datasets.DatasetDict
+        if len(source) == 1:
+            return next(iter(source.values()))
         names = ", ".join(f"[{name!r}]" for name in source)
         raise CorpusError(f"the data set has several parts: choose one with {names}.")
     if not isinstance(source, DatasetLike):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise CorpusError(f"a corpus is read from a path or a datasets.Dataset, not from a {type(source).__name__}.")
+        raise CorpusError(
+            f"a corpus is read from a path or a datasets.Dataset, and not from this: {type(source).__name__}."
+        )
     return source
 
 
@@ -162,7 +170,9 @@ def _from_hub(source: str) -> DatasetLike:
     """A data set of the Hub; its rows lie in the cache of `datasets` afterwards."""
     if find_spec("datasets") is None:
         raise CorpusError(f"'{source}' needs the package 'datasets': pip install datasets.")
-    name, _, part = source.removeprefix("hf:").partition(":")
+    name, colon, part = source.removeprefix("hf:").partition(":")
+    if not name or (colon and not part):
+        raise CorpusError(f"'{source}' is not of the form hf:owner/name or hf:owner/name:part.")
     try:
         return cast(DatasetLike, import_module("datasets").load_dataset(name, split=part or "train"))
     except Exception as error:  # whatever the network, the Hub or the data set's own code raises

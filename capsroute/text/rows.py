@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from capsroute.text.columns import CellError, Chosen, as_labels, as_text
+from capsroute.text.lines import not_utf8
 from capsroute.text.problems import Problems
-from capsroute.text.readers import Chunk, not_utf8
+from capsroute.text.readers import Chunk
 
 T = TypeVar("T")
 Reasons = dict[int, str]

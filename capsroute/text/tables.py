@@ -30,6 +30,8 @@ class DatasetLike(Protocol):
     def column_names(self) -> list[str]: ...
     @property
     def features(self) -> Mapping[str, object]: ...
+    @property
+    def format(self) -> Mapping[str, object]: ...
     def with_format(self, type: str) -> "DatasetLike": ...
     def __len__(self) -> int: ...
     def __getitem__(self, key: slice) -> pa.Table: ...
@@ -63,13 +65,15 @@ class Batches(Protocol):
 
 
 def _cells(column: pa.Array | pa.ChunkedArray) -> list[object]:
-    """A column as Python values; text that is not UTF-8 becomes bytes, which no text is made of."""
+    """A column as Python values, bytes as the text that they are; those that are not UTF-8 stay, as no text."""
+    kind = column.type
     try:
-        return column.to_pylist()
+        values = column.to_pylist()
     except UnicodeDecodeError:
-        kind = pa.large_binary() if pa.types.is_large_string(column.type) else pa.binary()
-        values = [value.as_py() for value in column.cast(kind)]
+        values = column.cast(pa.large_binary() if pa.types.is_large_string(kind) else pa.binary()).to_pylist()
         return [_decoded(value) for value in values]
+    is_binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+    return [_decoded(value) for value in values] if is_binary else values
 
 
 def _decoded(value: bytes | None) -> str | bytes | None:
@@ -114,6 +118,8 @@ def arrow_reader(opened: Opened) -> Generator[Reader, None, None]:
 
 def dataset_reader(dataset: DatasetLike) -> Reader:
     """A `datasets.Dataset` object."""
+    if dataset.format.get("type") == "custom":
+        raise CorpusError("the data set has a transform, which a corpus would not see: map() it over the rows first.")
     table = dataset.with_format("arrow")
 
     def batches(names: list[str]) -> Iterator[pa.Table]:  # noqa: ARG001
@@ -144,6 +150,8 @@ def saved_dataset_files(folder: Path) -> list[Path] | None:
         return None
     state = _json(folder / "state.json") if (folder / "state.json").is_file() else {}
     listed = cast("list[dict[str, str]]", state.get("_data_files", []))
+    if state.get("_data_files") == []:
+        raise CorpusError(f"the data set saved in '{folder}' is empty: it has no rows.")
     files = [folder / entry["filename"] for entry in listed] or sorted(folder.glob("*.arrow"))
     missing = [path.name for path in files if not path.is_file()]
     if missing or not files:
