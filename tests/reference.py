@@ -694,7 +694,9 @@ def encoder_layer(x: Array, parameters: Mapping[str, Array], heads: int) -> Arra
     return layer_norm(x + linear(wide, parameters, "narrow"), parameters, "norm2")
 
 
-def transformer(u: Array, alive: Alive, parameters: Mapping[str, Array], heads: int) -> Reference:
+def transformer(
+    u: Array, alive: Alive, parameters: Mapping[str, Array], heads: int, squash_kind: SquashKind = "sabour"
+) -> Reference:
     """v = squash(attention of C learned queries over encoder(u)); c_ij = mean over heads of the weight."""
     children, dim = living(alive), u.shape[1]
     learned = parameters["queries"]
@@ -705,7 +707,7 @@ def transformer(u: Array, alive: Alive, parameters: Mapping[str, Array], heads: 
     memory = linear(encoded, parameters, "cross_memory")
     queries = linear(learned, parameters, "cross_query")
     context, weights = multi_head(queries, memory[:, :dim], memory[:, dim:], heads)
-    parents = squash_rows(linear(context, parameters, "cross_out"), "sabour")
+    parents = squash_rows(linear(context, parameters, "cross_out"), squash_kind)
     coupling = np.zeros((u.shape[0], learned.shape[0]))
     for place, i in enumerate(children):
         coupling[i] = weights[:, place]

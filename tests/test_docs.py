@@ -1,14 +1,16 @@
 """The documents tell the truth: their code runs as written, and the tests they name exist."""
 
+import inspect
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import capsroute
-from capsroute.routing import ROUTINGS
+from capsroute.routing import ROUTINGS, make_routing
 from capsroute.routing.contract import CHECKS
 
 ROOT = Path(__file__).parent.parent
@@ -74,16 +76,41 @@ def test_fidelity_has_a_row_for_every_question() -> None:
     assert {str(number) for number in range(1, 39)} <= numbered
 
 
-@pytest.mark.parametrize("name", sorted(set(ROUTINGS) - {"max", "mean", "sum"}))
+def header_of(name: str) -> str:
+    """What the file of a routing opens with."""
+    return inspect.getdoc(sys.modules[ROUTINGS[name].__module__]) or ""
+
+
+@pytest.mark.parametrize("name", ROUTINGS)
 def test_every_routing_file_opens_as_promised(name: str) -> None:
     """A sentence, the source, the formula, its relations, departures, cost, parameters, and an example."""
-    lines = (ROOT / f"capsroute/routing/{name}.py").read_text().splitlines()
-    header = "\n".join(lines[: lines.index('"""', 1)])
+    header = header_of(name)
+    lines = header.splitlines()
     assert lines[0].endswith("."), "the first line is one sentence"
     for part in ("Relations:", "Departures", "Cost:", "parameters", ">>> "):
         assert part in header, f"{part} is missing"
     assert re.search(r"arXiv|OpenReview|Li et al", header), "the source is missing"
     assert re.search(r"^ {4}\S.*=", header, re.MULTILINE), "the formula is missing"
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "part"),
+    [
+        *((name, {}, "parameters: ") for name in ROUTINGS),
+        ("transformer", {"wide": 7}, "parameters: "),
+        ("gcn", {"temperature": "learned"}, "or (?=.* for a learned temperature)"),
+        ("graph", {"attention": False, "temperature": "learned"}, "`after_transformed`, "),
+        ("graph", {"attention": False, "aggregate": "after_transformed"}, "for the attention,\n"),
+    ],
+)
+def test_parameters_are_as_the_file_says(name: str, options: dict[str, Any], part: str) -> None:
+    """The formula in the header, computed, against the weights that are there."""
+    found = re.search(part + r"([^.,`]+?)(?: for [^.]*)?[.,]", header_of(name))
+    assert found, f"{name} does not say how many parameters it has"
+    sizes = {"children": 50, "parents": 4, "dim": 8, "wide": options.get("wide", 32)}
+    formula = found[1].replace("^", "**").replace("none", "0")
+    made = make_routing(name, children=50, parents=4, dim=8, **options)
+    assert sum(weight.numel() for weight in made.parameters()) == eval(formula, {}, sizes), formula
 
 
 def test_the_public_names_are_there() -> None:

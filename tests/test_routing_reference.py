@@ -4,6 +4,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -77,7 +81,7 @@ def expected(
         case "gcn":
             return ref.gcn(u, vote, alive, relation_of(routing.graph, u, alive), squash)
         case "transformer":
-            return ref.transformer(u, alive, weights, routing.heads)
+            return ref.transformer(u, alive, weights, routing.heads, squash)
         case "max" | "mean" | "sum":
             return ref.pooling(u, votes, alive, name, squash)
         case "graph":
@@ -146,3 +150,22 @@ def test_short_and_long_votes_equal_the_reference(name: str, scale: float) -> No
         reference = expected(name, {}, routing, numpy(u[place]), vote_of(vote), alive, 8)
         np.testing.assert_allclose(numpy(routed.parents[place]), reference.parents, rtol=1e-8, atol=1e-10)
         np.testing.assert_allclose(numpy(routed.activation[place]), reference.activation, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ROUTINGS)
+@settings(max_examples=15)
+@given(data=st.data(), children=st.integers(1, 4), parents=st.integers(1, 3), dim=st.integers(1, 4))
+def test_any_sizes_and_values_equal_the_reference(
+    name: str, data: st.DataObject, children: int, parents: int, dim: int
+) -> None:
+    """Drawn numbers: zeros, ties, opposites and lonely children, which random normal numbers never are."""
+    numbers = st.floats(-8, 8, width=16)
+    u = data.draw(arrays(np.float64, (children, dim), elements=numbers))
+    alive = data.draw(st.lists(st.booleans(), min_size=children, max_size=children))
+    passes = data.draw(st.integers(1, 4))
+    routing = Subject(ROUTINGS[name]).make(children=children, parents=parents, dim=dim, iterations=passes)
+    _, vote = example(children=children, parents=parents, dim=dim)
+    routed = routing(torch.tensor(u)[None], vote, torch.tensor(alive)[None])
+    reference = expected(name, {}, routing, u, vote_of(vote), alive, passes)
+    np.testing.assert_allclose(numpy(routed.parents[0]), reference.parents, rtol=1e-7, atol=1e-10)
+    np.testing.assert_allclose(numpy(routed.activation[0]), reference.activation, rtol=1e-7, atol=1e-10)

@@ -7,7 +7,7 @@ Li et al., Graph Routing between Capsules, section 5.2 ("GCN"): the paper's abla
 Relations: `graph` without attention and agreement; `mean` pooling with the identity relation.
 Departures: the paper only says that the capsules are mapped "to the final output by aggregating directly"; a mean is
 how a graph convolution is read out. There is one pass: `iterations` is checked and changes nothing.
-Cost: O(children^2 * dim + children * parents * dim); parameters: a learned temperature, if asked for.
+Cost: O(children^2 * dim + children * parents * dim); parameters: none, or 1 for a learned temperature.
 
 >>> import torch
 >>> vote = torch.nn.Unflatten(2, (2, 4))

@@ -10,7 +10,8 @@ Relations: `dynamic` with the identity relation and without attention; `gcn` is 
 Departures (docs/fidelity.md, rows 3 to 12): the printed algorithm leaves open what h, e and the attention's softmax
 run over. Every reading is an option; the defaults are the ones argued for there.
 Cost: O(children^2 * dim) for the graph (Wasserstein: children * dim log dim more), twice the votes, and
-O(children * parents * dim^2) for the attention; parameters: dim * (dim + 2) for the attention.
+O(children * parents * dim^2) for the attention; parameters: dim * (dim + 2) for the attention,
+dim^2 for `after_transformed`, 1 for a learned temperature.
 
 >>> import torch
 >>> vote = torch.nn.Sequential(torch.nn.Linear(4, 12), torch.nn.Unflatten(2, (3, 4)))

@@ -1,9 +1,12 @@
 """No routing: every parent pools the votes of all children alike.
 
+Li et al., Graph Routing between Capsules (arXiv 2106.11531), the table on BERT, where these are the rivals of routing
+and the children are layers.
+
     v_j = squash(pool_i û_ij)        pool = max (of each component), mean or sum
 
 Relations: `sum` is `dynamic` with every coupling at 1; `mean` is one pass of `kde`, or `gcn` with the identity
-relation. These are the rivals in the paper's table on BERT, where the children are layers.
+relation.
 Departures: pooling happens once, so `iterations` is checked and changes nothing. `max` has no gain: its result is not
 a weighted sum of votes; its coupling is the share of components in which a child is the maximum.
 Cost: O(children * parents * dim); parameters: none.

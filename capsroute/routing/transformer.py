@@ -9,8 +9,8 @@ Relations: none of the routings; it has weights of its own and does not use the 
 Departures: the paper says no more than the sentence quoted. Children are a set: there are no position embeddings.
 There is one pass: `iterations` is checked and changes nothing. It has a coupling (the attention of the class to the
 children, mean of the heads) but no gain: its result is not a sum of votes.
-Cost: O(children^2 * dim + children * dim * (dim + wide)); parameters, for dim = 64 and 4 classes: 66 944,
-in general 8 dim^2 + 2 dim wide + 13 dim + wide + parents * dim.
+Cost: O(children^2 * dim + children * dim * (dim + wide));
+parameters: 8 * dim^2 + 2 * dim * wide + 13 * dim + wide + parents * dim, which is 66 944 for dim = 64 and 4 classes.
 
 >>> import torch
 >>> TransformerRouting(children=5, parents=3, dim=8)(torch.randn(2, 5, 8), None).parents.shape
