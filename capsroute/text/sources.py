@@ -116,26 +116,34 @@ def load_source(
 
 
 def find_files(source: Source, folder: Path | None) -> tuple[Path, ...]:
-    """The files of a data set, or an error that says where to get them."""
+    """The files of a data set, or an error that says where to get them and what could stand for it."""
     if source.package is not None:
         return tuple(packaged_file(source.name, source.package, file.names[0]) for file in source.files)
     if folder is None:
         raise CorpusError(f"the data set '{source.name}' needs the folder of its files ({source.origin}).")
-    return tuple(_find(source, file, folder) for file in source.files)
-
-
-def _find(source: Source, file: SourceFile, folder: Path) -> Path:
-    places = [folder / name for name in source.folders] + [folder]
-    for place in places:
-        for name in file.names:
-            for packed in ("", ".gz", ".zst"):
-                if (place / (name + packed)).is_file():
-                    return place / (name + packed)
+    found = tuple(_find(file, source.folders, folder) for file in source.files)
+    missing = next((file.names[0] for file, path in zip(source.files, found, strict=True) if path is None), None)
+    if missing is None:
+        return tuple(path for path in found if path is not None)
     inside = " or ".join(f"'{name}'" for name in source.folders)
     raise CorpusError(
-        f"the data set '{source.name}' needs '{file.names[0]}' in '{folder}'"
-        f"{f' or in its folder {inside}' if inside else ''}: get it from {source.origin}."
+        f"the data set '{source.name}' needs '{missing}' in '{folder}'"
+        f"{f' or in its folder {inside}' if inside else ''}: get it from {source.origin}{_stand_in(source, folder)}."
     )
+
+
+def _find(file: SourceFile, folders: tuple[str, ...], folder: Path) -> Path | None:
+    places = [folder / name for name in folders] + [folder]
+    names = [name + packed for name in file.names for packed in ("", ".gz", ".zst")]
+    return next((place / name for place in places for name in names if (place / name).is_file()), None)
+
+
+def _stand_in(source: Source, folder: Path) -> str:
+    """A smaller data set of the same kind whose files are there."""
+    for other in SOURCES.values():
+        if other.stands_for == source.name and all(_find(file, other.folders, folder) for file in other.files):
+            return f", or take '{other.name}', which is like it and is there"
+    return ""
 
 
 def _file_checks(file: SourceFile, path: Path) -> list[Check]:
@@ -143,11 +151,14 @@ def _file_checks(file: SourceFile, path: Path) -> list[Check]:
         return []
     algorithm, expected = file.digest.split(":")
     digest = hashlib.new(algorithm)
+    size = 0
     with open_bytes(path) as opened:
         while block := opened.stream.read(HEAD):
             digest.update(block)
+            size += len(block)
     found = digest.hexdigest()
-    return [Check(f"{algorithm} of {path.name}", expected, found, found == expected)]
+    sizes = [] if file.size is None else [_same(f"bytes of {path.name}", file.size, size)]
+    return [*sizes, Check(f"{algorithm} of {path.name}", expected, found, found == expected)]
 
 
 def _read(source: Source, paths: tuple[Path, ...], cache: str | Path | None) -> list[Corpus]:
