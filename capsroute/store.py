@@ -21,13 +21,14 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file  # pyright: ignore[reportUnknownVariableType]
+from safetensors.torch import load_file, save  # pyright: ignore[reportUnknownVariableType]
 
 from capsroute._version import __version__
 from capsroute.card import model_card
 from capsroute.networks import Network, network_from_json, network_to_json
 from capsroute.text.labels import Labels
 from capsroute.text.tokens import Tokenizer
+from capsroute.training.config import make_device
 
 FORMAT = 1
 """Raised when an old reader could misread a new folder; an old folder must load for ever."""
@@ -79,13 +80,16 @@ def save_model(model: StoredModel, folder: str | Path, *, force: bool = False) -
 
 def load_model(folder: str | Path, *, device: str = "cpu") -> StoredModel:
     """Read a model; the network is ready to predict. Nothing is fetched from anywhere."""
-    source = Path(folder)
+    where = make_device(device)
+    source = _place_to_read(Path(folder))
     config = _read_config(source)
     _check_files(source, config["files"])
     labels = Labels.from_json(_read_json(source / LABELS))
+    tokenizer = Tokenizer.load(source / TOKENS)
+    _check_sizes(source, config, labels=labels, words=len(tokenizer))
     try:
         network = network_from_json(config["network"])
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RuntimeError) as error:
         raise StoreError(
             f"'{source}' describes a network that this capsroute cannot build: {error} "
             "If it has a routing of yours, add it to ROUTINGS before loading."
@@ -97,8 +101,8 @@ def load_model(folder: str | Path, *, device: str = "cpu") -> StoredModel:
     _check_weights(source, network, weights)
     network.load_state_dict(weights)
     return StoredModel(
-        network=network.to(torch.device(device)).eval(),
-        tokenizer=Tokenizer.load(source / TOKENS),
+        network=network.to(where).eval(),
+        tokenizer=tokenizer,
         labels=labels,
         thresholds=config["thresholds"],
         training=config["training"],
@@ -128,7 +132,8 @@ def check_place(folder: str | Path, *, force: bool = False) -> None:
 
 def _write(model: StoredModel, folder: Path) -> None:
     weights = {name: tensor.detach().cpu().contiguous() for name, tensor in model.network.state_dict().items()}
-    save_file(weights, folder / WEIGHTS)
+    # Not by the library's save_file: it reports a full disk as a text, not as the error of the system.
+    (folder / WEIGHTS).write_bytes(save(weights))
     model.tokenizer.save(folder / TOKENS)
     _write_json(folder / LABELS, model.labels.to_json())
     (folder / CARD).write_text(model_card(model), encoding="utf-8")
@@ -154,7 +159,7 @@ def _move_into_place(beside: Path, target: Path) -> None:
     if not target.exists():
         beside.rename(target)
     else:
-        aside = target.with_name(f".{target.name}.old")
+        aside = _aside(target)
         shutil.rmtree(aside, ignore_errors=True)
         target.rename(aside)
         try:
@@ -162,8 +167,18 @@ def _move_into_place(beside: Path, target: Path) -> None:
         except OSError:
             aside.rename(target)
             raise
-        shutil.rmtree(aside, ignore_errors=True)
     _sync(target.parent)
+    shutil.rmtree(_aside(target), ignore_errors=True)
+
+
+def _aside(target: Path) -> Path:
+    """Where an old model waits for the new one to take its place."""
+    return target.with_name(f".{target.name}.old")
+
+
+def _place_to_read(folder: Path) -> Path:
+    """The folder; if a kill came just when the old model had stepped aside for the new one, the old model."""
+    return _aside(folder) if folder.name and not folder.exists() and is_model(_aside(folder)) else folder
 
 
 def _read_config(source: Path) -> dict[str, Any]:
@@ -185,15 +200,38 @@ def _read_config(source: Path) -> dict[str, Any]:
     missing = [key for key in ("network", "thresholds", "training", "facts", "files") if key not in config]
     if missing:
         raise StoreError(f"'{source / CONFIG}' lacks {', '.join(missing)}: the file was changed or cut short.")
+    for key in ("network", "training", "facts", "files"):
+        if not isinstance(config[key], dict):
+            raise StoreError(f"'{source / CONFIG}' must have an object as {key}: the file was changed.")
     return config
 
 
-def _check_files(source: Path, checksums: dict[str, str]) -> None:
+def _check_files(source: Path, checksums: dict[str, Any]) -> None:
     for name in (WEIGHTS, TOKENS, LABELS):
         if not (source / name).is_file():
             raise StoreError(f"'{source}' is not complete: {name} is missing.")
-        if _checksum(source / name) != checksums.get(name):
+        try:
+            checksum = _checksum(source / name)
+        except OSError as error:
+            raise StoreError(f"'{source / name}' cannot be read: {_reason(error)}.") from error
+        if checksum != checksums.get(name):
             raise StoreError(f"'{source / name}' is not the file that was saved: it was changed or cut short.")
+
+
+def _check_sizes(source: Path, config: dict[str, Any], *, labels: Labels, words: int) -> None:
+    """Refuse parts that do not belong together, before a network of their sizes is built."""
+    for size, what, found in (("classes", "labels", len(labels)), ("vocabulary", "words", words)):
+        if config["network"].get(size) != found:
+            said = config["network"].get(size)
+            raise StoreError(f"'{source / CONFIG}' does not fit: {size} is {said!r}, but there are {found} {what}.")
+    thresholds = config["thresholds"]
+    sound = thresholds is None if not labels.several else _are_thresholds(thresholds, len(labels))
+    if not sound:
+        raise StoreError(f"'{source / CONFIG}' does not fit: its thresholds are not those of {len(labels)} labels.")
+
+
+def _are_thresholds(values: Any, number: int) -> bool:
+    return isinstance(values, list) and [type(value) for value in values] == [float] * number  # pyright: ignore
 
 
 def _check_weights(source: Path, network: Network, weights: dict[str, torch.Tensor]) -> None:

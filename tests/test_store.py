@@ -5,12 +5,15 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from capsroute.classifier import CapsuleClassifier
+from capsroute.routing import ROUTINGS
+from capsroute.routing.pooling import MeanPooling
 from capsroute.store import CARD, CONFIG, FORMAT, LABELS, TOKENS, WEIGHTS, StoreError, is_model, load_model
 from tests.toy import SMALL, toy
 
@@ -84,6 +87,14 @@ def _change(key: str, value: object) -> Callable[[Path], None]:
     return act
 
 
+def _change_network(**changes: object) -> Callable[[Path], None]:
+    def act(folder: Path) -> None:
+        network = json.loads((folder / CONFIG).read_text())["network"]
+        _change("network", {**network, **changes})(folder)
+
+    return act
+
+
 def _flip(name: str) -> Callable[[Path], None]:
     def act(folder: Path) -> None:
         content = bytearray((folder / name).read_bytes())
@@ -103,12 +114,15 @@ def _flip(name: str) -> Callable[[Path], None]:
         (_flip(WEIGHTS), "model.safetensors' is not the file that was saved"),
         (_change("format", FORMAT + 1), "update capsroute"),
         (_change("format", None), "names no format version"),
-        (
-            _change("network", {"name": "capsule", "routing": "mine", "vocabulary": 9, "classes": 2}),
-            "unknown routing",
-        ),
-        (_change("network", {"name": "capsule", "vocabulary": 9, "classes": 2}), "has the shape"),
-        (_change("network", {"name": "capsule", "sizes": 9}), "unknown setting of a network 'sizes'"),
+        (_change_network(routing="mine"), "add it to ROUTINGS before loading"),
+        (_change_network(dim=5), "has the shape"),
+        (_change_network(sizes=9), "unknown setting of a network 'sizes'"),
+        (_change_network(word_dim=10**15), "cannot build"),
+        (_change_network(vocabulary=9), "vocabulary is 9, but there are"),
+        (_change_network(classes=3), "classes is 3, but there are 2 labels"),
+        (_change("network", []), "must have an object as network"),
+        (_change("files", None), "must have an object as files"),
+        (_change("files", {}), "is not the file that was saved"),
         (lambda folder: (folder / WEIGHTS).unlink(), "model.safetensors is missing"),
         (lambda folder: (folder / CONFIG).unlink(), "it has no config.json"),
         (lambda folder: (folder / CONFIG).write_text("[]"), "must hold a JSON object"),
@@ -120,6 +134,55 @@ def test_a_broken_folder_is_refused(folder: Path, act: Callable[[Path], None], s
     with pytest.raises(StoreError) as error:
         load_model(folder)
     assert sentence in str(error.value)
+
+
+def test_thresholds_must_be_those_of_the_labels(tmp_path: Path) -> None:
+    texts, labels = toy()
+    several = CapsuleClassifier(settings={**SMALL, "epochs": 1}).fit(texts, [[label] for label in labels])
+    folder = several.save_pretrained(tmp_path / "model")
+    for thresholds in (None, [0.5], "0.5", [0.5, None], {"bad": 0.5}):
+        _change("thresholds", thresholds)(folder)
+        with pytest.raises(StoreError, match="its thresholds are not those of 2 labels"):
+            load_model(folder)
+
+
+def test_no_change_of_the_config_gets_through_as_a_traceback(folder: Path) -> None:
+    """Whatever stands in the place of a value: the model loads, or a sentence says why not."""
+    sound = json.loads((folder / CONFIG).read_text())
+    places = [(key,) for key in sound] + [("network", key) for key in sound["network"]]
+    loaded = 0
+    for place in places:
+        for value in (None, -1, 0.5, "x", [], {"x": 1}, True):
+            changed = json.loads(json.dumps(sound))
+            (changed if len(place) == 1 else changed["network"])[place[-1]] = value
+            (folder / CONFIG).write_text(json.dumps(changed))
+            with suppress(ValueError):
+                CapsuleClassifier.from_pretrained(folder)
+                loaded += 1
+    assert loaded < len(places) * 7 / 2
+
+
+def test_a_device_that_is_not_there(folder: Path) -> None:
+    with pytest.raises(ValueError, match="there is no device 'tpu' on this machine: use 'auto' or 'cpu'"):
+        CapsuleClassifier.from_pretrained(folder, device="tpu")
+    assert CapsuleClassifier.from_pretrained(folder, device="auto").predict([]).shape == (0,)
+
+
+def test_a_routing_of_ones_own_is_saved_and_must_be_there_to_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class MyRouting(MeanPooling):
+        """A method from elsewhere."""
+
+    monkeypatch.setitem(ROUTINGS, "mine", MyRouting)
+    model = CapsuleClassifier(routing="mine", settings={**SMALL, "epochs": 1}).fit(*toy())
+    folder = model.save_pretrained(tmp_path / "model")
+    texts, _ = toy(5, seed=4)
+    loaded = CapsuleClassifier.from_pretrained(folder)
+    assert np.array_equal(loaded.predict_proba(texts), model.predict_proba(texts))
+    monkeypatch.delitem(ROUTINGS, "mine")
+    with pytest.raises(StoreError, match=r"unknown routing 'mine'.*add it to ROUTINGS before loading"):
+        CapsuleClassifier.from_pretrained(folder)
 
 
 def test_places_that_are_no_model(tmp_path: Path, model: CapsuleClassifier) -> None:

@@ -48,6 +48,7 @@ def test_an_unknown_setting_names_the_nearest() -> None:
         ("class_weights", "equal", "unknown class_weights 'equal'"),
         ("precision", "half", "unknown precision 'half'"),
         ("seed", -1, "seed must be at least 0"),
+        ("seed", 2**63, "seed must be less than 2**63"),
         ("checkpoint_seconds", -1, "checkpoint_seconds must be at least 0"),
         ("checkpoint_steps", 0, "checkpoint_steps must be at least 1"),
     ],

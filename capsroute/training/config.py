@@ -75,6 +75,8 @@ class TrainingConfig:
         at_least("1 - warm_up", 1 - self.warm_up, 0)
         at_least("weight_decay", self.weight_decay, 0)
         at_least("seed", self.seed, 0)
+        if self.seed >= 2**63:
+            raise ValueError(f"seed must be less than 2**63, but is {self.seed}.")
         at_least("checkpoint_seconds", self.checkpoint_seconds, 0)
         if self.clip is not None:
             above("clip", self.clip, 0)

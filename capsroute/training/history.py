@@ -9,6 +9,9 @@ from typing import Any
 
 from capsroute.training.files import replace_text
 
+TRAINING, VALIDATION, BEST = "#0b6fa4", "#d1662b", "#555555"
+"""Colours of the curves, apart also for those who see no red and green."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -51,25 +54,36 @@ def read_history(path: str | Path) -> list[Row]:
     return [Row(**json.loads(line)) for line in lines if line.endswith("\n")]
 
 
-def draw_curves(rows: Sequence[Row], path: str | Path) -> None:
-    """Loss and accuracy by epoch, training and validation, as a PNG."""
+def draw_curves(rows: Sequence[Row], path: str | Path, *, best_epoch: int | None = None) -> None:
+    """Loss and accuracy by epoch, training and validation, as a PNG.
+
+    Args:
+        best_epoch: whose weights were kept; it is marked.
+    """
     if not rows:
         raise ValueError("there is no curve to draw: the history is empty.")
     try:
-        figure = import_module("matplotlib.figure").Figure(figsize=(9, 3.5), layout="constrained")
+        figure = import_module("matplotlib.figure").Figure(figsize=(9, 3.6), layout="constrained")
     except ModuleNotFoundError as error:
         raise ImportError("drawing curves needs matplotlib: pip install capsroute[paper]") from error
     epochs = [row.epoch for row in rows]
-    for axes, measure in zip(figure.subplots(1, 2), ("loss", "accuracy"), strict=True):
-        for part, prefix in (("training", ""), ("validation", "valid_")):
+    loss, accuracy = figure.subplots(1, 2)
+    for axes, measure in ((loss, "loss"), (accuracy, "accuracy")):
+        for part, prefix, colour in (("training", "", TRAINING), ("validation", "valid_", VALIDATION)):
             values = [getattr(row, prefix + measure) for row in rows]
             if None not in values:
-                axes.plot(epochs, values, marker=".", label=part)
+                axes.plot(epochs, values, marker="o", markersize=3.5, color=colour, label=part)
+        if best_epoch is not None:
+            axes.axvline(best_epoch, color=BEST, linestyle=":", zorder=0, label=f"kept: epoch {best_epoch}")
+        axes.set_title(measure, loc="left")
         axes.set_xlabel("epoch")
-        axes.set_ylabel(measure)
         axes.xaxis.get_major_locator().set_params(integer=True)
-        axes.grid(alpha=0.3)
-        axes.legend()
+        axes.set_xlim(0.5, epochs[-1] + 0.5)
+        axes.grid(alpha=0.25)
+        axes.spines[["top", "right"]].set_visible(False)
+    loss.set_ylim(bottom=0)
+    accuracy.yaxis.set_major_formatter(import_module("matplotlib.ticker").PercentFormatter(xmax=1))
+    accuracy.legend(frameon=False)
     figure.savefig(Path(path), format="png", dpi=150)
 
 
