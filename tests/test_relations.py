@@ -173,6 +173,39 @@ def test_row_entropy() -> None:
     assert torch.allclose(row_entropy(torch.ones(1, 1, 1)), torch.ones(1, 1))
 
 
+def test_row_entropy_counts_the_children_that_are_there() -> None:
+    """Two of four, read evenly, are as even as it can be."""
+    mask = torch.tensor([[True, True, False, False]])
+    weights = torch.zeros(1, 4, 4)
+    weights[0, :2, :2] = 0.5
+    assert torch.allclose(row_entropy(weights, mask), torch.tensor([[1.0, 1.0, 0.0, 0.0]]))
+
+
+# Affinities are taken as equal; those of cosines differ so much that three applications leave 1.4 times as much.
+@pytest.mark.parametrize(("distance", "applications"), [("wasserstein", 1), ("wasserstein", 3), ("cosine", 1)])
+@pytest.mark.parametrize(
+    "normalisation",
+    [
+        SoftmaxRelation(),
+        SoftmaxRelation(halve=True),
+        SoftmaxRelation(self_loop=False),
+        SoftmaxRelation(self_loop=False, halve=True),
+        RenormalisedRelation(),
+    ],
+    ids=["plain", "halved", "without_loop", "without_loop_halved", "renormalised"],
+)
+def test_a_graph_leaves_children_as_long_as_derived(normalisation, distance: str, applications: int) -> None:
+    """On unrelated children of length 1, as long as the scales of the votes count with."""
+    graph = CapsuleGraph(distance, normalisation, 1.0)
+    u = torch.nn.functional.normalize(torch.randn(8, 30, 64, dtype=torch.float64), dim=2)
+    r = graph(u, torch.ones(8, 30, dtype=torch.bool))
+    mixed = u
+    for _ in range(applications):
+        mixed = r @ mixed
+    measured = mixed.square().sum(dim=2).mean().sqrt().item()
+    assert measured == pytest.approx(graph.norm(30, 64, applications), rel=0.15)
+
+
 def test_at_the_papers_temperature_the_wasserstein_graph_is_a_mean() -> None:
     """The finding of fidelity.md, row 3b, on squashed capsules of 64 dimensions; a small temperature mends it."""
     from capsroute.capsules.squash import squash

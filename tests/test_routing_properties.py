@@ -134,6 +134,13 @@ def test_adaptive_kde_always_stops_for_each_document_by_itself(scale: float) -> 
         assert len(set(alone)) > 1, "documents stop after different numbers of passes"
 
 
+def test_adaptive_kde_stops_where_no_vote_is_near_any_parent() -> None:
+    """Long votes that point away from each other: every kernel is zero, and so is the density."""
+    u = torch.tensor([[[1.0, 0.0], [-1.0, 0.0]]]) * 1e6
+    routed = make_routing("adaptive_kde", children=2, parents=1, dim=2)(u, lambda children: children[:, :, None])
+    assert int(routed.iterations) == 2
+
+
 def test_the_bound_of_adaptive_kde_is_kept() -> None:
     u, vote = example(scale=3.0)
     never = make_routing("adaptive_kde", **SIZES, tolerance=1e-300)

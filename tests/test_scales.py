@@ -55,6 +55,7 @@ def test_every_routing_starts_alive(routing: str, classes: int) -> None:
         {"normalisation": "identity"},
         {"distance": "cosine"},
         {"graph_passes": "each"},
+        {"graph_passes": "each", "normalisation": "renormalised"},
         {"attention": False},
         {"attention_axis": "parents"},
         {"attention_axis": "both", "attention_scale": "none"},
@@ -111,6 +112,13 @@ def test_every_squash_of_the_primary_capsules_starts_alive(squash: str) -> None:
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_preset_starts_alive(preset: str) -> None:
     assert_alive(activation(PRESETS[preset](vocabulary=500, classes=4, max_length=60)))
+
+
+@pytest.mark.parametrize("dim", [8, 64])
+def test_em_starts_undecided(dim: int) -> None:
+    """Its cost starts at zero, for beta_use starts at what the first votes cost: every score is about a half."""
+    lengths = activation(config(routing="em", iterations=1, dim=dim))
+    assert lengths.mean().item() == pytest.approx(0.5, abs=0.07)
 
 
 def test_thousands_of_classes_start_alive() -> None:

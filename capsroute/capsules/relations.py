@@ -210,7 +210,7 @@ class RenormalisedRelation(Normalisation):
         return nearness * degree.rsqrt()[:, :, None] * degree.rsqrt()[:, None, :]
 
     def norm(self, children: int, dim: int, distance: Distance, applications: int) -> float:
-        return renormalised_relation_norm(children, distance.typical_affinity(dim)) ** applications
+        return renormalised_relation_norm(children, distance.typical_affinity(dim), applications)
 
 
 class IdentityRelation(Normalisation):

@@ -112,7 +112,10 @@ def softmax_relation_norm(children: int, applications: int) -> float:
     return sqrt(1 + (4**applications - 1) / children)
 
 
-def renormalised_relation_norm(children: int, affinity: float) -> float:
-    """Length that D^-1/2 (A + I) D^-1/2 leaves when all affinities of different children equal `affinity`."""
-    others = children - 1
-    return sqrt(4 + others * affinity**2) / (2 + others * affinity)
+def renormalised_relation_norm(children: int, affinity: float, applications: int) -> float:
+    """Length that D^-1/2 (A + I) D^-1/2 leaves when all affinities of different children equal `affinity`.
+
+    It keeps their mean and shrinks what they differ by, each time alike.
+    """
+    kept = (2 - affinity) / (2 + (children - 1) * affinity)
+    return sqrt((1 + (children - 1) * kept ** (2 * applications)) / children)
