@@ -1,5 +1,6 @@
 """A corpus larger than memory: it lies in a file, gives the same rows, and leaves nothing behind."""
 
+import copy
 import os
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capsroute.text import Corpus, CorpusError, read_corpus, storage
+from capsroute.text import Corpus, CorpusError, Tokenizer, TokenizerConfig, growing, read_corpus, storage
 
 
 def write(folder: Path, rows: int) -> Path:
@@ -111,6 +112,30 @@ def test_rows_outside_are_refused() -> None:
         Corpus.of(["a", "b"]).take(np.array([1, -1]))
 
 
+def test_many_ids_are_mapped_and_are_the_same(little_memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [f"text number {row}" for row in range(9_000)]
+    tokenizer = Tokenizer.train(texts, TokenizerConfig(min_frequency=1))
+    few = tokenizer.encode(texts)
+    monkeypatch.setattr(growing, "IN_MEMORY", 1000)
+    many = tokenizer.encode(texts)
+    assert few.ids.flags.writeable
+    assert not many.ids.flags.writeable  # it lies in a file
+    assert np.array_equal(many.ids, few.ids)
+    assert np.array_equal(many.limited(2).ids, few.limited(2).ids)
+    assert np.array_equal(many.take([5, 1]).ids, few.take([5, 1]).ids)
+    assert np.array_equal(copy.deepcopy(many).ids, few.ids)
+    assert list(little_memory.iterdir()) == []
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+def test_ids_on_a_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(growing, "IN_MEMORY", 10)
+    full = Path("/dev/full").open("wb", buffering=0)  # noqa: SIM115  closed by what is tested
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: full)
+    with pytest.raises(CorpusError, match=r"No space left on device\): set TMPDIR to a folder with room"):
+        Tokenizer(["a"]).encode(["a " * 100])
+
+
 MEASURE = """
 import re, sys
 from pathlib import Path
@@ -147,3 +172,40 @@ def test_memory_stays_bounded(tmp_path: Path) -> None:
     assert after - before < 150  # MB
     assert end - before < 150
     assert peak - before < 350  # the modules' own files are in it
+
+
+TOKENISE = """
+import re, sys
+from pathlib import Path
+from capsroute.text import Batches, Labels, Tokenizer, read_corpus, suggest_max_length
+corpus = read_corpus(sys.argv[1])
+tokenizer = Tokenizer.train(corpus)
+encoded = tokenizer.encode(corpus)
+encoded = encoded.limited(suggest_max_length(encoded.lengths))
+targets = Labels.of(corpus).encode(corpus)
+texts = sum(len(batch.rows) for batch in Batches(encoded, targets, batch_size=32).epoch(1))
+print(texts, len(tokenizer), int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1024)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="memory is read from /proc")
+def test_650_000_texts_become_batches_in_3_gib(tmp_path: Path) -> None:
+    file = tmp_path / "big.csv"
+    random = np.random.default_rng(0)
+    with open(file, "w") as stream:  # words, lengths and number as of the largest corpus of the paper; 300 MB
+        stream.write("label,text\n")
+        for _ in range(650):
+            words = np.minimum(random.zipf(1.1, 118_000), 290_000).astype("U7")
+            stream.writelines(f"{row % 5},w{' w'.join(words[row * 118 : row * 118 + 118])}\n" for row in range(1000))
+    output = subprocess.run(
+        [sys.executable, "-c", TOKENISE, str(file)],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.getcwd()},
+    ).stdout
+    texts, words, peak = (float(number) for number in output.split())
+    assert texts == 650_000
+    assert words > 100_000
+    assert peak < 3 * 1024  # MB, and the modules and the mapped pages are in it

@@ -2,7 +2,8 @@
 
     text i  =  ids[offsets[i] : offsets[i + 1]]
 
-Four bytes a token and eight a text, whatever the lengths: padding is made for a batch, never for a corpus.
+Four bytes a token and eight a text, whatever the lengths: padding is made for a batch, never for a corpus. Ids that
+are many are mapped from a file (growing.py).
 
 >>> encoded = EncodedTexts(np.array([2, 3, 4, 5], dtype=np.int32), np.array([0, 3, 3, 4]))
 >>> len(encoded), encoded.row(0).tolist(), encoded.lengths.tolist(), encoded.limited(2).cut
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capsroute.checks import above, at_least
+from capsroute.text.growing import GrowingIds
 
 BLOCK = 16_384
 UNKNOWN = 1
@@ -68,13 +70,11 @@ class EncodedTexts:
 
     def _gather(self, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int32]:
         """Ids from many places, block by block: positions take twice the room of ids."""
-        offsets = ends(lengths)
-        ids = np.empty(offsets[-1], dtype=np.int32)
+        ids = GrowingIds()
         for first in range(0, len(starts), BLOCK):
             block = slice(first, first + BLOCK)
-            positions = ragged(starts[block], lengths[block])
-            ids[offsets[first] : offsets[first] + len(positions)] = self.ids[positions]
-        return ids
+            ids.add(self.ids[ragged(starts[block], lengths[block])])
+        return ids.finish()
 
 
 def ends(lengths: NDArray[np.int64]) -> NDArray[np.int64]:

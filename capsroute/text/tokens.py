@@ -34,6 +34,7 @@ from tokenizers.models import WordLevel
 
 from capsroute.checks import at_least, one_of, unknown
 from capsroute.text.encoded import EncodedTexts, ends
+from capsroute.text.growing import GrowingIds
 from capsroute.text.pieces import PieceCache
 from capsroute.text.vocabulary import count_words
 
@@ -142,8 +143,8 @@ class Tokenizer:
 
     def encode(self, texts: Iterable[str]) -> EncodedTexts:
         """The ids of texts, block by block; a corpus can be given as it is."""
-        ids: list[NDArray[np.int32]] = []
-        lengths: list[NDArray[np.int64]] = []
+        ids = GrowingIds()
+        lengths: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)]
         cut = 0
         for block in _blocks(map(_sound, texts)):
             with self._lock:
@@ -151,11 +152,9 @@ class Tokenizer:
             if self.config.max_length is not None:
                 limited = EncodedTexts(flat, ends(counts)).limited(self.config.max_length)
                 flat, counts, cut = limited.ids, limited.lengths, cut + limited.cut
-            ids.append(flat)
+            ids.add(flat)
             lengths.append(counts)
-        if not ids:
-            return EncodedTexts(np.zeros(0, dtype=np.int32), np.zeros(1, dtype=np.int64))
-        return EncodedTexts(np.concatenate(ids), ends(np.concatenate(lengths)), cut)
+        return EncodedTexts(ids.finish(), ends(np.concatenate(lengths)), cut)
 
     def encode_with_offsets(self, text: str) -> TokenSpans:
         """The tokens of one text with their places in it."""
