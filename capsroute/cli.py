@@ -14,7 +14,6 @@ import typer
 app = typer.Typer(
     name="capsroute",
     help="Classify text with capsule networks, and see exactly why.",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -105,12 +104,15 @@ def evaluate(
     from capsroute.commands import evaluate_model, show_report
 
     report, corpus = evaluate_model(
-        model, data, text=text, label=label, data_folder=data_folder, on_error=on_error, worst=mistakes
+        model,
+        data,
+        text=text,
+        label=label,
+        data_folder=data_folder,
+        on_error=on_error,
+        worst=mistakes,
+        confusion=confusion,
     )
-    if confusion is not None:
-        from capsroute.evaluation import draw_confusion
-
-        draw_confusion(report, confusion)
     if as_json:
         _print_json(report.to_json())
     else:
@@ -132,7 +134,7 @@ def predict(
     """Label texts: as many lines out as in, in the same order."""
     from capsroute.commands import predict_lines
 
-    predict_lines(model, file, top=top, proba=proba, form=format_, text=text, device=device, write=sys.stdout.write)
+    predict_lines(model, file, top=top, proba=proba, form=format_, text=text, device=device, write=_write)
 
 
 @app.command()
@@ -149,7 +151,7 @@ def explain(
     """Show which words made the decision."""
     from capsroute.commands import explain_text
 
-    content = sys.stdin.read() if text == "-" else text
+    content = _standard_input() if text == "-" else text
     found = explain_text(model, content, label=label, html=html, png=png, show=not as_json)
     if as_json:
         _print_json(found)
@@ -263,23 +265,41 @@ def version_option(
 def main() -> None:
     """Run a verb; what a user did wrong is one sentence and exit code 2, a stopped run 130."""
     try:
-        app()
-    except BrokenPipeError:  # the reader of our output has had enough
-        sys.stderr.close()
-        sys.exit(0)
-    except KeyboardInterrupt:
+        sys.exit(app(sys.argv[1:] or ["--help"], standalone_mode=False))
+    except (KeyboardInterrupt, typer.Abort):
         _fail("stopped.", code=130)
     except Exception as error:  # sorted below; what is no user's fault goes on as it is
         if type(error).__name__ == "Interrupted":
             _fail(str(error), code=130)
+        # typer's own exceptions have no common class with a public name, but all can say what they mean.
+        usage: Callable[[], str] | None = getattr(error, "format_message", None)
+        if usage is not None:
+            said = " ".join(usage().split())
+            _fail(f"{said}{'' if said.endswith(('.', '?')) else '.'} See --help.")
         if isinstance(error, ValueError | OSError | ImportError):
-            _fail(str(error))
+            _fail(_sentence(error))
         raise
 
 
 def _fail(message: str, *, code: int = 2) -> NoReturn:
     print(f"capsroute: {message}", file=sys.stderr)  # noqa: T201
     sys.exit(code)
+
+
+def _sentence(error: Exception) -> str:
+    """What went wrong, without the jargon of the operating system."""
+    if isinstance(error, OSError) and error.strerror:
+        place = "" if error.filename is None else f"'{error.filename}': "
+        return f"{place}{error.strerror.lower()}."
+    return str(error)
+
+
+def _standard_input() -> str:
+    """The whole of it as text, without its last end of line."""
+    try:
+        return sys.stdin.buffer.read().decode().removesuffix("\n")
+    except UnicodeDecodeError as error:
+        raise ValueError("standard input is not UTF-8: convert it first.") from error
 
 
 def _settings(pairs: list[str]) -> dict[str, Any]:
@@ -304,6 +324,12 @@ def _sayer(quiet: bool) -> Callable[[str], None]:
             print(sentence, file=sys.stderr)  # noqa: T201
 
     return say
+
+
+def _write(lines: str) -> None:
+    """Results at once: the next text may be long in coming."""
+    sys.stdout.write(lines)
+    sys.stdout.flush()
 
 
 def _print_json(content: dict[str, Any]) -> None:

@@ -1,37 +1,33 @@
 """What the verbs of the command line do: each a function that can be called from Python too."""
 
-import csv
-import io
-import json
 import platform
 import shutil
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext
-from itertools import islice
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import torch
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from capsroute._version import __version__
 from capsroute.checks import at_least, one_of, unknown
 from capsroute.classifier import CapsuleClassifier
-from capsroute.evaluation import Report, measure
+from capsroute.evaluation import Report, draw_confusion, measure
+from capsroute.explain import print_explanations, write_html, write_image
+from capsroute.explain.render import one_line
+from capsroute.lines import Format, line, text_blocks
 from capsroute.plan import make_plan
 from capsroute.routing import ROUTINGS
-from capsroute.store import check_place
+from capsroute.store import check_place, is_model
 from capsroute.text import SOURCES, DataReport, check_data, load_source, read_corpus
 from capsroute.text.corpus import Corpus
+from capsroute.text.files import existing
 from capsroute.training.config import make_device
 from capsroute.training.progress import ProgressName
 
 Say = Callable[[str], None]
-Format = Literal["jsonl", "csv", "tsv"]
-CHUNK = 2048
-"""Lines that are predicted together."""
 
 
 def read_data(
@@ -49,6 +45,8 @@ def read_data(
         return split.train, split.test
     if data_folder is not None:
         raise unknown("corpus", data, SOURCES)
+    if is_model(Path(data)):
+        raise ValueError(f"'{data}' is a saved model, but labelled texts are wanted here.")
     return read_corpus(data, text=text, label=label, on_error=on_error), None  # pyright: ignore
 
 
@@ -75,14 +73,15 @@ def train_model(
     """Train and save; the facts of the model's card."""
     # What can be refused is refused before anything is read, and long before anything is learned.
     check_place(out, force=force)
-    make_plan(preset, network=network, routing=routing, settings={**settings, "seed": seed, "device": device})
+    plan = make_plan(preset, network=network, routing=routing, settings={**settings, "seed": seed, "device": device})
+    plan.try_out()
     make_device(device)
+    share, other = _validation(valid)
     run = out.with_name(f"{out.name}.run")
     if force and not resume and (run / "training.json").exists():
         shutil.rmtree(run)
     learn, _ = read_data(data, text=text, label=label, data_folder=data_folder, on_error=on_error, seed=seed)
     say(learn.describe())
-    share, other = _validation(valid)
     model = CapsuleClassifier(
         preset=preset,
         network=network,
@@ -99,7 +98,7 @@ def train_model(
     model.fit(learn, X_valid=aside, announce=say)
     model.save_pretrained(out, force=force)
     say(f"saved to {out} (checkpoints and history in {run})")
-    return model.facts_
+    return {"model": str(out), "run": str(run), **model.facts_}
 
 
 def evaluate_model(
@@ -111,8 +110,12 @@ def evaluate_model(
     data_folder: Path | None,
     on_error: str,
     worst: int,
+    confusion: Path | None,
 ) -> tuple[Report, Corpus]:
     """Measure a saved model; of a named corpus the test part is read."""
+    at_least("errors", worst, 0)
+    _can_write(confusion, ".png", ".svg", ".pdf")
+    _models_first(folder, data)
     model = CapsuleClassifier.from_pretrained(folder)
     learn, test = read_data(data, text=text, label=label, data_folder=data_folder, on_error=on_error)
     corpus = learn if test is None else test
@@ -123,6 +126,8 @@ def evaluate_model(
                 raise ValueError(f"row {row + 1} of '{corpus.file}': {unknown('label', name, known)}")
     probabilities = model.predict_proba(corpus)
     report = measure(corpus.labels, probabilities, classes=known, thresholds=model.thresholds_, worst=worst)
+    if confusion is not None:
+        draw_confusion(report, confusion)
     return report, corpus
 
 
@@ -132,19 +137,24 @@ def show_report(report: Report, corpus: Corpus) -> None:
     console.print(
         f"accuracy {report.accuracy:.1%}   macro-F1 {report.macro_f1:.1%}   micro-F1 {report.micro_f1:.1%}"
         + ("" if report.calibration_error is None else f"   calibration error {report.calibration_error:.1%}")
-        + f"   ({report.texts:,} texts)"
+        + f"   ({report.texts:,} texts)",
+        soft_wrap=True,
     )
     table = Table("label", "texts", "precision", "recall", "F1", box=None)
     for row in report.classes:
-        table.add_row(row.label, f"{row.texts:,}", *(_share(part) for part in (row.precision, row.recall, row.f1)))
+        table.add_row(
+            Text(one_line(row.label, 60)),
+            f"{row.texts:,}",
+            *(_share(part) for part in (row.precision, row.recall, row.f1)),
+        )
     console.print(table)
     if report.mistakes:
         console.print("\nworst mistakes")
     for mistake in report.mistakes:
         (found,) = corpus.texts(mistake.row, mistake.row + 1)
-        line = f"row {mistake.row + 1}: {mistake.label} taken for {mistake.predicted} ({mistake.probability:.0%})"
-        console.print(line, style="bold", markup=False, highlight=False)
-        console.print("  " + " ".join(found.split())[:200], markup=False, highlight=False)
+        said = f"row {mistake.row + 1}: {mistake.label} taken for {mistake.predicted} ({mistake.probability:.0%})"
+        console.print(one_line(said), style="bold", markup=False, highlight=False, soft_wrap=True)
+        console.print("  " + one_line(found, 200), markup=False, highlight=False, soft_wrap=True)
 
 
 def predict_lines(
@@ -158,35 +168,39 @@ def predict_lines(
     device: str,
     write: Callable[[str], object],
 ) -> None:
-    """As many lines out as texts in, in their order, a few thousand at a time."""
+    """As many lines out as texts in, in their order, as soon as they are known."""
     one_of("format", form, get_args(Format))
     at_least("top", top, 1)
+    _models_first(folder, file)
+    blocks = text_blocks(file, text)
     model = CapsuleClassifier.from_pretrained(folder, device=device)
-    for block in _blocks(_texts(file, text)):
-        texts = [line for _, line in block]
+    names = [str(name) for name in model.classes_]
+    for ids, texts in blocks:
         probabilities = model.predict_proba(texts)
-        decided = model.decide(probabilities) if model.thresholds_ is not None else None
-        for place, (name, _) in enumerate(block):
+        several = model.decide(probabilities) if model.thresholds_ is not None and top == 1 else None
+        lines: list[str] = []
+        for place, name in enumerate(ids):
             row = probabilities[place]
             best = [int(label) for label in (-row).argsort(kind="stable")[:top]]
-            labels = [str(model.classes_[label]) for label in best]
-            if decided is not None and top == 1:
-                labels = [str(label) for label in decided[place]]
-                best = [list(model.classes_).index(label) for label in decided[place]]
-            write(_line(form, name, labels, [float(row[label]) for label in best] if proba else None))
+            labels = [names[label] for label in best] if several is None else [str(label) for label in several[place]]
+            shares = [float(row[names.index(label)]) for label in labels] if proba else None
+            lines.append(line(form, name, labels, shares))
+        write("".join(lines))
 
 
 def explain_text(
     folder: Path, text: str, *, label: str | None, html: Path | None, png: Path | None, show: bool
 ) -> dict[str, Any]:
     """Explain one prediction in the terminal, as a page, as a picture and as JSON."""
-    from capsroute.explain import print_explanations, write_html, write_image
-
+    _can_write(html)
+    _can_write(png, ".png", ".svg")
     model = CapsuleClassifier.from_pretrained(folder)
     names = [str(name) for name in model.classes_]
     if label is not None and label not in names:
         raise unknown("label", label, names)
     found = model.explain(text)
+    if not found.tokens:
+        raise ValueError("the text has no words, so there is nothing to explain.")
     if show:
         print_explanations([found], label=label)
     if html is not None:
@@ -216,9 +230,9 @@ def show_inspection(report: DataReport) -> None:
     console = Console()
     show_facts({name: value for name, value in report.to_json().items() if name not in ("problems", "warnings")})
     for problem in report.problems:
-        console.print(f"problem: {problem}", style="bold red", markup=False, highlight=False)
+        console.print(f"problem: {problem}", style="bold red", markup=False, highlight=False, soft_wrap=True)
     for warning in report.warnings:
-        console.print(f"warning: {warning}", style="yellow", markup=False, highlight=False)
+        console.print(f"warning: {warning}", style="yellow", markup=False, highlight=False, soft_wrap=True)
     if not report.problems and not report.warnings:
         console.print("nothing to mend")
 
@@ -261,7 +275,7 @@ def show_facts(facts: Mapping[str, Any]) -> None:
             shown = ", ".join(map(str, value))  # pyright: ignore
         else:
             shown = _plain(value)
-        console.print(f"{str(name).replace('_', ' ')}: {shown}", markup=False, highlight=False)
+        console.print(f"{str(name).replace('_', ' ')}: {shown}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _validation(valid: str | None) -> tuple[float, str | None]:
@@ -269,55 +283,30 @@ def _validation(valid: str | None) -> tuple[float, str | None]:
     if valid is None:
         return 0.1, None
     try:
-        return float(valid), None
+        share = float(valid)
     except ValueError:
-        return 0.1, valid
+        return 0.1, str(existing(Path(valid))) if valid != "-" else valid
+    if not 0 <= share < 1:
+        raise ValueError(f"valid must be a file or a share from 0 (none) to below 1, but is {valid}.")
+    return share, None
 
 
-def _texts(file: str, column: str | None) -> Iterator[tuple[str | None, str]]:
-    """Id (where there is one) and text of every line or row."""
-    tables = (".csv", ".tsv", ".jsonl", ".json", ".parquet")
-    if column is None and not any(file.removesuffix(".gz").removesuffix(".zst").endswith(end) for end in tables):
-        yield from ((None, line) for line in _lines(file))
+def _models_first(model: Path, data: str) -> None:
+    """Say which is which when a model and a file were given in the wrong order."""
+    if is_model(Path(data)) and not is_model(model):
+        raise ValueError(f"'{data}' is the model and comes first, before '{model}'.")
+
+
+def _can_write(file: Path | None, *endings: str) -> None:
+    """Refuse the place of a result before there is one."""
+    if file is None:
         return
-    corpus = read_corpus(file, text=column)
-    has_id = "id" in corpus.table.column_names  # pyright: ignore[reportUnknownMemberType]
-    names = corpus.column("id") if has_id else [None] * len(corpus)
-    yield from zip(names, corpus, strict=True)
-
-
-def _lines(file: str) -> Iterator[str]:
-    """The lines of a plain file, without their ends; an empty line is an empty text."""
-    if file != "-" and not Path(file).is_file():
-        raise ValueError(f"there is no file '{file}' to predict.")
-    with nullcontext(sys.stdin.buffer) if file == "-" else Path(file).open("rb") as stream:
-        for number, line in enumerate(stream, 1):
-            try:
-                yield line.decode("utf-8").rstrip("\n").removesuffix("\r")
-            except UnicodeDecodeError as error:
-                raise ValueError(f"line {number} of '{file}' is not UTF-8: convert the file first.") from error
-
-
-def _blocks(lines: Iterator[tuple[str | None, str]]) -> Iterator[list[tuple[str | None, str]]]:
-    while block := list(islice(lines, CHUNK)):
-        yield block
-
-
-def _line(form: str, name: str | None, labels: list[str], probabilities: list[float] | None) -> str:
-    if form == "jsonl":
-        row: dict[str, Any] = {} if name is None else {"id": name}
-        row["labels"] = labels
-        if probabilities is not None:
-            row["probabilities"] = [round(value, 6) for value in probabilities]
-        return json.dumps(row, ensure_ascii=False) + "\n"
-    cells = [] if name is None else [name]
-    for place, label in enumerate(labels):
-        cells.append(label)
-        if probabilities is not None:
-            cells.append(f"{probabilities[place]:.6f}")
-    stream = io.StringIO()
-    csv.writer(stream, delimiter="," if form == "csv" else "\t", lineterminator="\n").writerow(cells)
-    return stream.getvalue()
+    if endings:
+        one_of(f"ending of '{file}'", file.suffix.lower(), endings)
+    if file.is_dir():
+        raise ValueError(f"'{file}' is a folder, but a file is to be written.")
+    if not file.parent.is_dir():
+        raise ValueError(f"cannot write '{file}': there is no folder '{file.parent}'.")
 
 
 def _share(value: float | None) -> str:
@@ -325,4 +314,6 @@ def _share(value: float | None) -> str:
 
 
 def _plain(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return f"{value:,}" if isinstance(value, int) else f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -18,6 +18,7 @@ from capsroute.classifier import CapsuleClassifier
 from capsroute.compare import Task, run_once
 from capsroute.evaluation import draw_confusion, measure
 from capsroute.explain import print_explanations, write_html, write_image
+from capsroute.explain.picture_layout import matplotlib
 from capsroute.store import is_model
 from capsroute.text import load_source
 from capsroute.text.corpus import Corpus
@@ -27,12 +28,15 @@ CORPUS = "vader"
 RIVALS = {"textcnn": "TextCNN", "ngrams": "bag of n-grams", "tfidf": "TF-IDF + logistic regression"}
 EPOCHS = 6
 SHOWN = 3
+CHECKPOINT_SECONDS = 5.0
+"""Little is lost of a demo that is stopped: a checkpoint takes a fraction of a second."""
 
 
 def run_demo(out: Path, *, epochs: int | None = None) -> None:
     """Everything, into one folder."""
     started = perf_counter()
     console = Console()
+    matplotlib("figure")  # the pictures come last: what they need is missed now and not then
     out.mkdir(parents=True, exist_ok=True)
     split = load_source(CORPUS)
     console.print(f"{CORPUS}: {len(split.train):,} human-rated texts to learn from, {len(split.test):,} to test on")
@@ -49,7 +53,7 @@ def run_demo(out: Path, *, epochs: int | None = None) -> None:
     print_explanations(reasons)
     write_html(reasons, out / "explanations.html")
     write_image(reasons, out / "explanations.png")
-    console.print(f"\nDone in {perf_counter() - started:.0f} s. In {out}:", highlight=False)
+    console.print(f"\nDone in {perf_counter() - started:.0f} s. In {out}:", markup=False, highlight=False)
     for name, what in {
         "model/": "the classifier; model/README.md is its card",
         "explanations.html": "the three decisions above, to look at in a browser",
@@ -73,7 +77,8 @@ def _model(out: Path, learn: Corpus, epochs: int, console: Console) -> CapsuleCl
     if is_model(folder):
         console.print(f"the classifier is in {folder} already")
         return CapsuleClassifier.from_pretrained(folder)
-    model = CapsuleClassifier(settings={"epochs": epochs}, folder=out / "run", resume=True, progress="auto")
+    settings = {"epochs": epochs, "checkpoint_seconds": CHECKPOINT_SECONDS}
+    model = CapsuleClassifier(settings=settings, folder=out / "run", resume=True, progress="auto")
     model.fit(learn, announce=console.print)
     model.save_pretrained(folder)
     return model

@@ -15,7 +15,7 @@ the loss have a prefix: `routing.temperature`, `loss.down`.
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from capsroute.checks import at_least, look_up, one_of, unknown
 from capsroute.model import ConvolutionConfig, NetworkConfig
@@ -29,6 +29,9 @@ from capsroute.training.losses import LOSSES
 PresetName = Literal["default", "paper", "capsule_a", "capsule_b"]
 FROM_DATA = ("vocabulary", "classes", "max_length")
 """Sizes that the texts decide, not the user; max_length is a setting of its own."""
+_MAX_LENGTH = int | None
+_TOKEN_TYPES = get_type_hints(TokenizerConfig)
+_KINDS = {int: "a whole number", bool: "true or false", type(None): "null"}
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,13 @@ class Plan:
         if self.network == "capsule":
             sizes["max_length"] = max_length
         return network_from_json({"name": self.network, **self.architecture, **sizes})
+
+    def try_out(self) -> None:
+        """Build the network for a few words and drop it: settings that are wrong show before texts are read."""
+        try:
+            self.build(vocabulary=9, classes=2, max_length=self.max_length or 100)
+        except RuntimeError as error:  # torch has no other error for a size that memory cannot hold
+            raise ValueError(f"no such network can be built on this machine: {str(error).splitlines()[0]}") from error
 
 
 def make_plan(
@@ -111,13 +121,16 @@ def _changed(plan: Plan, settings: Mapping[str, Any]) -> Plan:
         elif name.startswith("routing."):
             architecture["routing_options"] = {**architecture["routing_options"], name[8:]: value}
         elif name == "max_length":
-            at_least("max_length", value, 1)
+            _check_type(name, value, _MAX_LENGTH)
+            if value is not None:
+                at_least(name, value, 1)
             max_length = value
         elif name in _architecture_names(plan):
             architecture[name] = _as_setting(name, value)
         elif name in _names(TrainingConfig):
             training[name] = value
         else:
+            _check_type(name, value, _TOKEN_TYPES[name])
             tokens[name] = value
     return Plan(
         plan.network,
@@ -133,6 +146,16 @@ def _as_setting(name: str, value: Any) -> Any:
     if name == "convolution" and isinstance(value, ConvolutionConfig):
         return {"width": value.width, "kinds": value.kinds, "iterations": value.iterations}
     return value
+
+
+def _check_type(name: str, value: Any, hint: Any) -> None:
+    """Refuse a setting of the tokens that has another type than the one it is declared with."""
+    kinds = get_args(hint) or (hint,)
+    named = get_origin(hint) is Literal  # the config itself compares it with the list
+    fits = named or (type(value) in kinds if value is not None else type(None) in kinds)
+    if not fits:
+        wanted = " or ".join(_KINDS[kind] for kind in kinds)
+        raise ValueError(f"{name} must be {wanted}, but is {value!r}.")
 
 
 def _architecture_names(plan: Plan) -> list[str]:

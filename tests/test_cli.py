@@ -1,7 +1,9 @@
 """The command line: every verb, its help, its errors, and what it leaves behind."""
 
 import csv
+import gzip
 import json
+import os
 import subprocess
 import sys
 import time
@@ -222,6 +224,8 @@ def test_info(run: Runner, model: Path) -> None:
         (("train", "{folder}/data.csv", "-o", "m", "--preset", "papr"), "did you mean 'paper'"),
         (("train", "{folder}/data.csv", "-o", "{folder}"), "choose another"),
         (("train", "{folder}/data.csv", "-o", "m", "--device", "tpu9"), "tpu9"),
+        (("train", "{folder}/data.csv", "-o", "m", "--valid", "nothing.csv"), "there is no file 'nothing.csv'"),
+        (("predict", "{folder}", "nothing.txt"), "there is no file 'nothing.txt'"),
         (("evaluate", "{folder}/no_model", "{folder}/data.csv"), "the folder does not exist"),
         (("evaluate", "{folder}/data.csv", "{folder}/data.csv"), "a model is a folder"),
         (("predict", "{folder}", "-"), "is no model"),
@@ -291,6 +295,173 @@ def test_predict_streams_from_standard_input(model: Path) -> None:
     done = subprocess.run(command, input="a lovely day\nsad\n", capture_output=True, text=True, check=True)
     assert done.stdout == "good\nbad\n"
     assert not done.stderr
+
+
+def test_a_line_ends_with_lf_or_crlf_and_nothing_else(run: Runner, model: Path, tmp_path: Path) -> None:
+    file = tmp_path / "lines.txt"
+    file.write_bytes(b"\xef\xbb\xbfone\rand the same\r\n\n\x00\n   \nlast without an end")
+    for name, content in (("lines.txt", file.read_bytes()), ("lines.txt.gz", gzip.compress(file.read_bytes()))):
+        (tmp_path / name).write_bytes(content)
+        done = run("predict", model, tmp_path / name)
+        assert done.code == 0, done.err
+        assert len(done.out.splitlines()) == 5
+
+
+def test_texts_that_are_not_utf8_are_named_by_line(run: Runner, model: Path, tmp_path: Path) -> None:
+    file = tmp_path / "lines.txt"
+    file.write_bytes(b"fine\ncaf\xe9\n")
+    done = run("predict", model, file)
+    assert (done.code, done.out) == (2, "")
+    assert f"line 2 of '{file}' is not UTF-8" in done.err
+
+
+def test_predict_answers_before_the_input_ends(model: Path) -> None:
+    """A slow pipe is answered line by line; a reader that has had enough ends it without a word."""
+    command = [sys.executable, "-m", "capsroute.cli", "predict", str(model)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        for text, label in ((b"a lovely day\n", b"good\n"), (b"sad\n", b"bad\n")):
+            process.stdin.write(text)
+            process.stdin.flush()
+            assert process.stdout.readline() == label
+        process.stdout.close()
+        process.stdin.write(b"fine\n")
+        process.stdin.close()
+        assert process.stderr.read() == b""
+        process.wait(timeout=30)
+
+
+def test_predict_reads_a_table_from_standard_input(model: Path) -> None:
+    command = [sys.executable, "-m", "capsroute.cli", "predict", str(model), "-", "--text", "what", "--format", "csv"]
+    table = '{"id": "x", "what": "lovely"}\n{"id": "y", "what": ""}\n{"id": "z", "what": "sad"}\n'
+    done = subprocess.run(command, input=table, capture_output=True, text=True, check=True)
+    first, _, last = done.stdout.splitlines()
+    assert (first, last) == ("x,good", "z,bad")
+
+
+def test_nothing_to_explain_is_said(run: Runner, model: Path) -> None:
+    for text in ("", "  "):
+        done = run("explain", model, text)
+        assert (done.code, done.out) == (2, "")
+        assert "the text has no words" in done.err
+
+
+def test_places_of_results_are_refused_before_the_work(run: Runner, model: Path, data: Path, tmp_path: Path) -> None:
+    nowhere = tmp_path / "nowhere"
+    for arguments, sentence in (
+        (("explain", model, "sad", "--html", nowhere / "a.html"), "there is no folder"),
+        (("explain", model, "sad", "--html", tmp_path), "is a folder"),
+        (("explain", model, "sad", "--png", tmp_path / "a.gif"), "unknown ending"),
+        (("evaluate", model, data, "--confusion", nowhere / "a.png"), "there is no folder"),
+        (("evaluate", model, data, "--confusion", tmp_path / "a.txt"), "unknown ending"),
+        (("evaluate", model, data, "--errors", "-1"), "errors must be at least 0"),
+    ):
+        done = run(*arguments)
+        assert (done.code, done.out) == (2, "")
+        assert sentence in done.err
+
+
+def test_model_and_data_in_the_wrong_order_are_told_apart(run: Runner, model: Path, data: Path) -> None:
+    for verb in ("evaluate", "predict"):
+        done = run(verb, data, model)
+        assert done.code == 2
+        assert f"'{model}' is the model and comes first" in done.err
+    for arguments in (("evaluate", model, model), ("train", model, "-o", data.parent / "m"), ("check-data", model)):
+        done = run(*arguments)
+        assert done.code == 2
+        assert "is a saved model, but labelled texts are wanted" in done.err
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "dim=0",
+        "children=true",
+        "lowercase=maybe",
+        "lowercase=1",
+        "min_frequency=x",
+        "max_length=2.5",
+        "max_length=long",
+        "epochs=1.5",
+        "learning_rate=fast",
+        "accents=none",
+        "routing.temperature=hot",
+        "dropout=2",
+    ],
+)
+def test_a_setting_of_the_wrong_kind_is_refused_before_texts_are_read(
+    run: Runner, data: Path, tmp_path: Path, wrong: str
+) -> None:
+    done = run("train", data, "-o", tmp_path / "m", "--set", wrong)
+    assert done.code == 2
+    assert "rows of csv" not in done.err
+    assert len(done.err.splitlines()) == 1
+    assert wrong.partition("=")[0].removeprefix("routing.") in done.err
+
+
+def test_a_word_in_place_of_a_size_is_refused_by_the_program_itself(data: Path, tmp_path: Path) -> None:
+    """In a process of its own: here the checker of annotations would be first to refuse it."""
+    command = [
+        sys.executable,
+        "-m",
+        "capsroute.cli",
+        "train",
+        str(data),
+        "-o",
+        str(tmp_path / "m"),
+        "--set",
+        "dim=abc",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "capsroute: dim must be a whole number of at least 1, but is 'abc'.\n"
+
+
+@pytest.mark.parametrize("share", ["1", "1.5", "-0.1", "nan"])
+def test_a_share_to_validate_on_lies_below_one(run: Runner, data: Path, tmp_path: Path, share: str) -> None:
+    done = run("train", data, "-o", tmp_path / "m", f"--valid={share}")
+    assert done.code == 2
+    assert "valid must be a file or a share" in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("trian",), "No such command 'trian'. Did you mean 'train'? See --help."),
+        (("train", "--bogus"), "No such option: --bogus"),
+        (("train",), "Missing argument"),
+        (("train", "data.csv"), "Missing option '--out'"),
+        (("train", "data.csv", "-o", "m", "--epochs", "few"), "Invalid value for '--epochs'"),
+        (("info", "a", "b"), "unexpected extra argument"),
+    ],
+)
+def test_a_wrong_command_gets_one_line_too(run: Runner, arguments: tuple[str, ...], sentence: str) -> None:
+    done = run(*arguments)
+    assert (done.code, done.out) == (2, "")
+    assert sentence in done.err
+    assert len(done.err.splitlines()) == 1
+    assert done.err.startswith("capsroute: ")
+
+
+def test_without_a_verb_there_is_help(run: Runner) -> None:
+    done = run()
+    assert done.code == 0
+    assert "check-data" in done.out
+
+
+def test_the_shell_completes_verbs_and_options() -> None:
+    def completed(words: str, place: int) -> list[str]:
+        question = {"_CAPSROUTE_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(place)}
+        code = "import sys; sys.argv = ['capsroute']; from capsroute.cli import main; main()"
+        command = [sys.executable, "-c", code]
+        return subprocess.run(
+            command, env={**os.environ, **question}, capture_output=True, text=True, check=True
+        ).stdout.split()
+
+    assert completed("capsroute tr", 1) == ["train"]
+    assert completed("capsroute train --rou", 2) == ["--routing"]
 
 
 def test_labels_of_the_fixture_are_what_the_tests_say() -> None:
