@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from capsroute.explain.render import one_line
 from capsroute.training.metrics import (
     accuracy,
     confusion_matrix,
@@ -22,6 +23,10 @@ from capsroute.training.metrics import (
     macro_f1,
     micro_f1,
 )
+
+MOST_INCHES_A_CELL, LEAST_INCHES_A_CELL = 0.6, 0.27
+LONGEST_NAME, SHORT_NAME = 32, 9
+"""Letters after which a name is cut, and up to which it fits under its column."""
 
 
 @dataclass(frozen=True)
@@ -105,21 +110,42 @@ def draw_confusion(report: Report, file: str | Path) -> None:
         raise ValueError("pictures need matplotlib: pip install capsroute[paper].") from error
     counts = np.array(report.confusion)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    names = [row.label for row in report.classes]
-    size = max(4.0, 0.55 * len(names) + 2.5)
-    figure = figure_class(figsize=(size, size * 0.9), layout="constrained")
-    axes = figure.subplots()
+    names = [one_line(row.label, LONGEST_NAME) for row in report.classes]
+    # Cells are as large as their numbers need; the sheet grows around them, whatever the names take.
+    side = max(MOST_INCHES_A_CELL * 3, len(names) * (MOST_INCHES_A_CELL if len(names) <= 20 else LEAST_INCHES_A_CELL))
+    axes: Any = figure_class(figsize=(side, side)).add_axes((0, 0, 1, 1))
     axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
-    axes.set_xticks(range(len(names)), names, rotation=45, ha="right", rotation_mode="anchor")
-    axes.set_yticks(range(len(names)), names)
-    axes.set_xlabel("predicted")
-    axes.set_ylabel("label")
-    axes.set_title(f"accuracy {report.accuracy:.1%} of {report.texts:,} texts")
-    for row, line in enumerate(report.confusion):
-        for column, count in enumerate(line):
-            colour = "white" if shares[row, column] > 0.5 else "black"
-            axes.text(column, row, f"{count}", ha="center", va="center", color=colour, fontsize=8)
-    figure.savefig(file, dpi=150)
+    slanted = any(len(name) > SHORT_NAME for name in names) or len(names) > 8
+    turned = {"rotation": 90 if len(names) > 20 else 45, "ha": "right", "rotation_mode": "anchor"} if slanted else {}
+    if len(names) > 20:
+        turned["va"] = "center"
+    axes.set_xticks(range(len(names)), names, fontsize=9, parse_math=False, **turned)
+    axes.set_yticks(range(len(names)), names, fontsize=9, parse_math=False)
+    axes.tick_params(length=0)
+    axes.set_xticks(np.arange(1, len(names)) - 0.5, minor=True)
+    axes.set_yticks(np.arange(1, len(names)) - 0.5, minor=True)
+    axes.grid(which="minor", color="white", linewidth=1)
+    axes.tick_params(which="minor", length=0)
+    axes.spines[:].set_color("#c9d0d8")
+    axes.set_xlabel("predicted label", labelpad=8)
+    axes.set_ylabel("true label", labelpad=8)
+    title = f"{report.accuracy:.1%} of {report.texts:,} texts are right\n"
+    axes.set_title(title, loc="left", fontsize=12, fontweight="bold")
+    note = "numbers: texts; colour: share of the row"
+    axes.annotate(note, (0, 1), (0, 5), "axes fraction", "offset points", fontsize=9, color="#5a6470")
+    for row, column in zip(*counts.nonzero(), strict=True):
+        count, share = counts[row, column], shares[row, column]
+        size = 9 if len(names) <= 20 and count < 100_000 else 6
+        axes.text(
+            column,
+            row,
+            f"{count:,}",
+            ha="center",
+            va="center",
+            color="white" if share > 0.5 else "#1b1f24",
+            fontsize=size,
+        )
+    axes.figure.savefig(file, dpi=150, bbox_inches="tight", pad_inches=0.25)
 
 
 def _several(labels: Any, table: NDArray[np.bool_], number: dict[str, int]) -> Report:

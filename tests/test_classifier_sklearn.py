@@ -55,7 +55,8 @@ class RowsAsTexts(ClassifierMixin, BaseEstimator):
         return self._fitted.predict(self._read(X))
 
     def predict_proba(self, X: Any) -> Any:
-        return self._fitted.predict_proba(self._read(X))
+        # weights are float32, and scikit-learn's checks take their tolerance from the type of what they compare
+        return self._fitted.predict_proba(self._read(X)).astype(np.float32)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         return self._fitted.score(self._read(X), y, sample_weight)

@@ -1,6 +1,7 @@
 """The documents tell the truth: their code runs as written, and the tests they name exist."""
 
 import inspect
+import os
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 import capsroute
 from capsroute.routing import ROUTINGS, make_routing
 from capsroute.routing.contract import CHECKS
+from tests.toy import toy
 
 ROOT = Path(__file__).parent.parent
 
@@ -40,6 +42,50 @@ def test_the_code_runs_as_written(document: str) -> None:
     result = run(python_blocks(document))
     assert result.returncode == 0, result.stderr
     assert not result.stderr
+
+
+def commands_of_the_readme() -> list[str]:
+    """The lines of its blocks that call capsroute, without their comments."""
+    blocks = re.findall(r"```\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    lines = [line.split("  #")[0].strip() for block in blocks for line in block.splitlines()]
+    return [line for line in lines if line.startswith("capsroute ")]
+
+
+def run_commands(commands: list[str], folder: Path) -> None:
+    """In a shell, one after the other, beside the files that the README speaks of."""
+    for name, seed in (("reviews.csv", 0), ("test.csv", 1)):
+        rows = "".join(f'{label},"{text}"\n' for text, label in zip(*toy(100, seed=seed), strict=True))
+        (folder / name).write_text("label,text\n" + rows)
+    (folder / "texts.txt").write_text("a lovely day\n\na sad film\n")
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    for command in commands:
+        done = subprocess.run(
+            command, shell=True, cwd=folder, env=environment, capture_output=True, text=True, timeout=280, check=False
+        )
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+
+
+def test_the_commands_run_as_written(tmp_path: Path) -> None:
+    commands = [command for command in commands_of_the_readme() if not command.startswith("capsroute compare")]
+    assert [command.split()[1] for command in commands] == ["check-data", "train", "evaluate", "predict", "explain"]
+    run_commands(commands, tmp_path)
+    assert (tmp_path / "my_model" / "README.md").exists()
+    assert (tmp_path / "why.html").exists()
+
+
+@pytest.mark.long
+def test_the_comparison_runs_as_written(tmp_path: Path) -> None:
+    commands = [command for command in commands_of_the_readme() if command.startswith("capsroute compare")]
+    assert len(commands) == 1
+    run_commands(commands, tmp_path)
+    assert (tmp_path / "runs" / "compared" / "table.md").exists()
+
+
+def test_make_has_the_targets_of_the_readme() -> None:
+    made = re.findall(r"^make ([\w-]+)", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert made == ["demo", "test"]
+    makefile = (ROOT / "Makefile").read_text()
+    assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in made)
 
 
 def test_the_routing_of_the_guide_is_short_and_can_be_used_by_name() -> None:
