@@ -11,7 +11,6 @@ decides the split, the validation part and the initial weights, so runs of one s
 import json
 import multiprocessing
 import resource
-import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -22,10 +21,10 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from capsroute._version import __version__
 from capsroute.checks import at_least, unknown
 from capsroute.classifier import CapsuleClassifier
 from capsroute.commands import read_data
+from capsroute.machine import provenance
 from capsroute.routing import ROUTINGS
 from capsroute.summary import draw_summary, markdown, summarise, write_csv
 from capsroute.text import read_corpus
@@ -119,8 +118,7 @@ def run_once(task: Task, model: str, seed: int) -> dict[str, Any]:
         "train": len(learn),
         "test": len(test),
         **facts,
-        "capsroute": __version__,
-        "commit": _commit(),
+        **provenance(),
         "task": _plain(task),
     }
 
@@ -222,15 +220,6 @@ def _rows(file: Path, task: Task) -> list[dict[str, Any]]:
 
 def _plain(task: Task) -> dict[str, Any]:
     return {name: str(value) if isinstance(value, Path) else value for name, value in asdict(task).items()}
-
-
-def _commit() -> str | None:
-    """The commit of the code, where it runs from a checkout."""
-    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return None
 
 
 def show_table(text: str) -> None:
