@@ -88,7 +88,7 @@ def compare_models(
     wanted = [row for row in rows if row["model"] in models and row["seed"] < seeds]
     summary = summarise(wanted, models)
     command = "capsroute " + " ".join(sys.argv[1:]) if sys.argv[1:2] == ["compare"] else "compare_models(...)"
-    replace_text(out / "table.md", markdown(summary, task=asdict(task), command=command))
+    replace_text(out / "table.md", markdown(summary, task=_plain(task), command=command))
     write_csv(summary, out / "table.csv")
     draw_summary(summary, out / "plot.png")
     say(f"rows.jsonl, table.md, table.csv and plot.png are in {out}")
@@ -219,7 +219,8 @@ def _rows(file: Path, task: Task) -> list[dict[str, Any]]:
 
 
 def _plain(task: Task) -> dict[str, Any]:
-    return {name: str(value) if isinstance(value, Path) else value for name, value in asdict(task).items()}
+    """The task as a row keeps it: without the folder of this machine in which published files happen to lie."""
+    return {name: value for name, value in asdict(task).items() if name != "data_folder"}
 
 
 def show_table(text: str) -> None:
