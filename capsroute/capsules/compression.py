@@ -31,9 +31,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from capsroute.capsules.fused import can_walk, primary_to_children
 from capsroute.capsules.gates import gate
 from capsroute.capsules.guards import number, whole
-from capsroute.capsules.primary import Capsules
+from capsroute.capsules.primary import Capsules, PrimaryCapsules
 from capsroute.capsules.relations import masked_softmax
 from capsroute.capsules.scales import (
     CHILD_LENGTH,
@@ -79,14 +80,23 @@ class PositionalCompression(Compression):
         self.weight = nn.Parameter(torch.randn(positions, kinds, children) * std)
 
     def forward(self, features: FeatureValues, mask: PositionMask, primary: Primary) -> Children:
-        capsules, mask = primary(features, mask)
-        positions, longest = capsules.shape[1], self.weight.shape[0]
-        weight = self.weight[:positions]
-        if positions > longest:
-            weight = self.weight[torch.arange(positions, device=mask.device) % longest]
-        # (position, kind) are one axis here: h of the formula
-        children = weight.flatten(0, 1).T @ capsules.flatten(1, 2)
+        # In one walk where that can be; what stands between, as convolutional capsules do, is called.
+        if isinstance(primary, PrimaryCapsules) and can_walk(features):
+            primary.check(features)
+            weight = self._weight(features.shape[1])
+            children = primary_to_children(features, mask, primary.weight, primary.bias, weight, primary.squash)
+        else:
+            capsules, mask = primary(features, mask)
+            # (position, kind) are one axis here: h of the formula
+            children = self._weight(capsules.shape[1]).flatten(0, 1).T @ capsules.flatten(1, 2)
         return Children(children, _there(mask, children.shape[1]))
+
+    def _weight(self, positions: int) -> Float[Tensor, "position kind child"]:
+        """The weights of so many positions; past the last one they start over."""
+        longest = self.weight.shape[0]
+        if positions <= longest:
+            return self.weight[:positions]
+        return self.weight[torch.arange(positions, device=self.weight.device) % longest]
 
 
 class AttendedCompression(Compression):

@@ -26,6 +26,11 @@ def held_gates() -> Generator[None]:
         _held.reset(token)
 
 
+def gates_are_held() -> bool:
+    """Whether gates are constants now. A compiled graph never holds them."""
+    return not torch.compiler.is_compiling() and _held.get()
+
+
 def gate(values: Tensor) -> Tensor:
     """Mark values as a gate."""
-    return values.detach() if not torch.compiler.is_compiling() and _held.get() else values
+    return values.detach() if gates_are_held() else values

@@ -62,9 +62,13 @@ class PrimaryCapsules(nn.Module):
     def forward(
         self, features: Float[Tensor, "batch position feature"], mask: Bool[Tensor, "batch position"]
     ) -> Capsules:
-        is_a("features", features, Tensor)
-        has_shape("features", features, batch=None, position=None, feature=self.weight.shape[1])
-        has_dtype_of("features", features, self)
+        self.check(features)
         raw = F.linear(features, self.weight, self.bias).view(*features.shape[:2], self.kinds, self.dim)
         capsules = squash(raw, self.squash)
         return Capsules(capsules * mask[:, :, None, None], mask)
+
+    def check(self, features: Tensor) -> None:
+        """Refuse features of another shape or precision than the weights that read them."""
+        is_a("features", features, Tensor)
+        has_shape("features", features, batch=None, position=None, feature=self.weight.shape[1])
+        has_dtype_of("features", features, self)

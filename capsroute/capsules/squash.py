@@ -22,6 +22,7 @@ from capsroute.checks import one_of
 
 SquashKind = Literal["sabour", "half", "exponential"]
 SQUASHES: tuple[SquashKind, ...] = get_args(SquashKind)
+NEAR_ZERO = 1e-2
 
 
 def length(x: Tensor, dim: int = -1, keepdim: bool = False) -> Tensor:
@@ -33,10 +34,27 @@ def squash_factor(r: Tensor, kind: SquashKind = "sabour") -> Tensor:
     """phi(r): what squash multiplies a vector of length r by."""
     one_of("squash", kind, SQUASHES)
     if kind == "exponential":
-        # Near zero the quotient is 0 / 0; its limit is 1 - r / 2.
-        safe = r.clamp_min(1e-4)
-        return torch.where(r < 1e-4, 1 - r / 2, -torch.expm1(-safe) / safe)
+        # Near zero the quotient is 0 / 0 and its gradient cancels; there the series is exact.
+        safe = r.clamp_min(NEAR_ZERO)
+        series = 1 - r * (1 / 2 - r * (1 / 6 - r * (1 / 24 - r * (1 / 120 - r / 720))))
+        return torch.where(r < NEAR_ZERO, series, -torch.expm1(-safe) / safe)
     return r / ((1.0 if kind == "sabour" else 0.5) + r * r)
+
+
+def squash_slope(r: Tensor, kind: SquashKind = "sabour") -> Tensor:
+    """phi'(r) / r: what a closed-form gradient of squash(x) = phi(|x|) x needs, dx = phi dy + phi' / r (x . dy) x.
+
+    Zero at r = 0, where what it multiplies is zero.
+    """
+    one_of("squash", kind, SQUASHES)
+    if kind == "exponential":
+        safe = r.clamp_min(NEAR_ZERO)
+        series = -1 / 2 + r * (1 / 3 - r * (1 / 8 - r * (1 / 30 - r / 144)))
+        slope = torch.where(r < NEAR_ZERO, series, (torch.exp(-safe) - squash_factor(safe, kind)) / safe)
+    else:
+        constant = 1.0 if kind == "sabour" else 0.5
+        slope = (constant - r * r) / (constant + r * r) ** 2
+    return torch.where(r > 0, slope / r.clamp_min(torch.finfo(r.dtype).tiny ** 0.5), 0)
 
 
 def squash(x: Tensor, kind: SquashKind = "sabour", dim: int = -1) -> Tensor:
