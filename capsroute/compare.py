@@ -10,8 +10,10 @@ decides the split, the validation part and the initial weights, so runs of one s
 
 import json
 import multiprocessing
+import os
 import resource
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -195,8 +197,20 @@ def _budget(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _in_a_process(task: Task, model: str, seed: int) -> dict[str, Any]:
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
+    with multiprocessing.get_context("spawn").Pool(1, initializer=_leave_with_the_parent) as pool:
         return pool.apply(run_once, (task, model, seed))
+
+
+def _leave_with_the_parent() -> None:
+    """End this process when the one that started it is gone: killed, that one cannot say so."""
+
+    def wait() -> None:
+        parent = multiprocessing.parent_process()
+        assert parent is not None
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _rows(file: Path, task: Task) -> list[dict[str, Any]]:

@@ -8,7 +8,6 @@ from torch import Tensor
 
 from capsroute.capsules.compression import PositionalCompression
 from capsroute.capsules.fused import primary_to_children
-from capsroute.capsules.gates import held_gates
 from capsroute.capsules.primary import PrimaryCapsules
 from capsroute.capsules.squash import SQUASHES, SquashKind, squash_factor, squash_slope
 
@@ -69,15 +68,6 @@ def test_the_gradient_is_the_numerical_one_or_zero_at_zero(kind: SquashKind, sca
         torch.testing.assert_close(walked, gone, rtol=1e-9, atol=1e-12)
 
 
-def test_held_gates_are_constants_to_the_gradient() -> None:
-    features, mask, weight, bias, mix = case(2, 5, 2, 3)
-    features.requires_grad_()
-    with held_gates():
-        expected = torch.autograd.grad(plain(features, mask, weight, bias, mix, "sabour").sum(), features)[0]
-        found = torch.autograd.grad(primary_to_children(features, mask, weight, bias, mix, "sabour").sum(), features)
-    torch.testing.assert_close(found[0], expected)
-
-
 def test_a_second_backward_pass_gives_the_same() -> None:
     features, mask, weight, bias, mix = case(2, 5, 2, 3)
     features.requires_grad_()
@@ -102,5 +92,5 @@ def test_compression_walks_where_it_can(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(PrimaryCapsules, "forward", lambda *_: pytest.fail("the plain layer was called"))
     compression(features, mask, primary)
     monkeypatch.undo()
-    monkeypatch.setattr("capsroute.capsules.compression.can_walk", lambda _: False)  # pyright: ignore
+    monkeypatch.setattr("capsroute.capsules.compression.closed_forms", lambda _: False)  # pyright: ignore
     torch.testing.assert_close(compression(features, mask, primary), walked)

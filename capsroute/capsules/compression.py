@@ -31,8 +31,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from capsroute.capsules.fused import can_walk, primary_to_children
-from capsroute.capsules.gates import gate
+from capsroute.capsules.fused import primary_to_children
+from capsroute.capsules.gates import closed_forms, gate
 from capsroute.capsules.guards import number, whole
 from capsroute.capsules.primary import Capsules, PrimaryCapsules
 from capsroute.capsules.relations import masked_softmax
@@ -81,7 +81,7 @@ class PositionalCompression(Compression):
 
     def forward(self, features: FeatureValues, mask: PositionMask, primary: Primary) -> Children:
         # In one walk where that can be; what stands between, as convolutional capsules do, is called.
-        if isinstance(primary, PrimaryCapsules) and can_walk(features):
+        if isinstance(primary, PrimaryCapsules) and features.device.type == "cpu" and closed_forms(features):
             primary.check(features)
             weight = self._weight(features.shape[1])
             children = primary_to_children(features, mask, primary.weight, primary.bias, weight, primary.squash)

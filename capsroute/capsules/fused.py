@@ -19,17 +19,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from capsroute.capsules.gates import gates_are_held
-from capsroute.capsules.guards import may_look
 from capsroute.capsules.squash import SquashKind, squash_factor, squash_slope
 
 ROWS_AT_ONCE = 64
 """Positions to multiply at a time: enough for the matrix product, few enough for the second-level cache."""
-
-
-def can_walk(features: Tensor) -> bool:
-    """On a processor without compiler or autocast at work. Elsewhere the plain reading is used."""
-    return may_look(features) and features.is_floating_point() and not torch.is_autocast_enabled("cpu")
 
 
 def primary_to_children(
@@ -41,7 +34,7 @@ def primary_to_children(
     kind: SquashKind,
 ) -> Float[Tensor, "batch child dim"]:
     """The children that primary capsules with these weights have under this compression."""
-    return _PrimaryToChildren.apply(features, mask, weight, bias, mix, kind, gates_are_held())  # pyright: ignore
+    return _PrimaryToChildren.apply(features, mask, weight, bias, mix, kind)  # pyright: ignore
 
 
 class _PrimaryToChildren(torch.autograd.Function):
@@ -54,7 +47,6 @@ class _PrimaryToChildren(torch.autograd.Function):
         bias: Tensor,
         mix: Tensor,
         kind: SquashKind,
-        held: bool,
     ) -> Tensor:
         features = features.contiguous()  # a convolution leaves them the other way round
         batch, positions, _ = features.shape
@@ -73,7 +65,7 @@ class _PrimaryToChildren(torch.autograd.Function):
             torch.matmul(by_child, (r * factor[..., None]).flatten(1, 2), out=out[part])
         if keep:
             ctx.save_for_backward(features, mask, weight, mix, raw, lengths)
-            ctx.kind, ctx.held = kind, held
+            ctx.kind = kind
         return out
 
     @staticmethod
@@ -92,16 +84,13 @@ class _PrimaryToChildren(torch.autograd.Function):
             for text, of_text in zip(r * factor[..., None], du[part], strict=True):
                 d_mix.addmm_(text.flatten(0, 1), of_text.T)
             dr = torch.matmul(flat_mix, du[part]).view_as(r)
-            if ctx.held:
-                dr *= factor[..., None]
-            else:
-                along = (r * dr).sum(dim=3) * squash_slope(r_length, ctx.kind) * there
-                dr = (dr * factor[..., None]).addcmul_(r, along[..., None])
+            along = (r * dr).sum(dim=3) * squash_slope(r_length, ctx.kind) * there
+            dr = (dr * factor[..., None]).addcmul_(r, along[..., None])
             rows = dr.view(-1, kinds * dim)
             torch.mm(rows, weight, out=d_features[part].view(-1, features.shape[2]))
             d_weight.addmm_(rows.T, features[part].flatten(0, 1))
             d_bias += rows.sum(dim=0)
-        return d_features, None, d_weight, d_bias, d_mix.view_as(mix), None, None
+        return d_features, None, d_weight, d_bias, d_mix.view_as(mix), None
 
 
 def _texts_at_once(positions: int) -> int:

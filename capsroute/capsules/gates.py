@@ -26,11 +26,14 @@ def held_gates() -> Generator[None]:
         _held.reset(token)
 
 
-def gates_are_held() -> bool:
-    """Whether gates are constants now. A compiled graph never holds them."""
-    return not torch.compiler.is_compiling() and _held.get()
-
-
 def gate(values: Tensor) -> Tensor:
     """Mark values as a gate."""
-    return values.detach() if gates_are_held() else values
+    return values.detach() if _held.get() and not torch.compiler.is_compiling() else values
+
+
+def closed_forms(x: Tensor) -> bool:
+    """Whether a closed-form gradient may stand for the recorded operations: held gates, compilers and autocast,
+    which change what is done or what flows back, need them recorded."""
+    if torch.compiler.is_compiling():
+        return False
+    return not _held.get() and not torch.is_autocast_enabled(x.device.type)

@@ -29,6 +29,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from capsroute.capsules.differences import in_order, l1_distances
 from capsroute.capsules.gates import gate
 from capsroute.capsules.guards import is_a, number, yes_or_no
 from capsroute.capsules.scales import renormalised_relation_norm, softmax_relation_norm
@@ -83,11 +84,9 @@ class Wasserstein(Distance):
         one_of("masses of the Wasserstein distance", self.masses, get_args(Masses))
 
     def between(self, x: Children) -> Matrix:
-        if self.reading == "sorted":
-            x = x.sort(dim=-1).values
-        elif self.reading == "positions":
+        if self.reading == "positions":
             x = self._masses(x).cumsum(dim=-1)
-        total = torch.cdist(x, x, p=1.0)
+        total = l1_distances(in_order(x) if self.reading == "sorted" else x)
         return total / x.shape[-1] if self.reduction == "mean" else total
 
     def _masses(self, x: Children) -> Children:

@@ -21,7 +21,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from capsroute.capsules.gates import closed_forms
 from capsroute.capsules.guards import has_dtype_of, is_a, whole
+from capsroute.capsules.unshared import unshared_votes
 from capsroute.checks import has_shape, look_up
 
 VotesName = Literal["unshared", "shared", "low_rank"]
@@ -64,6 +66,8 @@ class UnsharedVote(Vote):
         self.bias = nn.Parameter(torch.zeros(children, parents, dim))
 
     def of(self, children: Children) -> Votes:
+        if closed_forms(children):
+            return unshared_votes(children, self.weight, self.bias)
         # i child, j parent, k dimension in, d dimension out
         return torch.einsum("bik,ijdk->bijd", children, self.weight) + self.bias
 

@@ -12,6 +12,7 @@ from math import sqrt
 from typing import Literal, get_args
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
@@ -44,7 +45,9 @@ class VoteAttention(nn.Module):
     def forward(
         self, votes: Float[Tensor, "batch child parent dim"], mask: Bool[Tensor, "batch child"]
     ) -> Float[Tensor, "batch child parent"]:
-        scores = torch.tanh(votes @ self.weight.T + self.bias) @ self.score
+        # Votes lie in memory parent by parent (capsules/unshared.py): read so, they need no copy.
+        hidden = torch.tanh(F.linear(votes.transpose(1, 2), self.weight, self.bias))
+        scores = (hidden @ self.score).transpose(1, 2)
         there = mask[:, :, None].expand_as(scores)
         if self.axis == "children":
             weights, count = masked_softmax(scores, there, dim=1), mask.sum(dim=1)[:, None, None]

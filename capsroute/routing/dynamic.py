@@ -16,49 +16,16 @@ Cost: O(children * parents * dim) for each pass; parameters: none.
 (torch.Size([2, 3, 4]), torch.Size([2, 5, 3]))
 """
 
-from collections.abc import Callable
 from typing import final
 
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from capsroute.capsules.guards import yes_or_no
-from capsroute.capsules.squash import SQUASHES, SquashKind, length, squash
+from capsroute.capsules.squash import SQUASHES, SquashKind, length
 from capsroute.checks import one_of
-from capsroute.routing.base import Routed, Routing, Vote, agreement, weighted_sum
-
-Table = Float[Tensor, "batch child parent"]
-
-
-def softmax_over_parents(logits: Table) -> Table:
-    """exp(b_ij) / sum_k exp(b_ik): a child's couplings sum to 1."""
-    return logits.softmax(dim=2)
-
-
-def route_by_agreement(
-    votes: Float[Tensor, "batch child parent dim"],
-    weight: Float[Tensor, "batch child"],
-    couple: Callable[[Tensor], Tensor],
-    iterations: int,
-    kind: SquashKind,
-) -> tuple[Table, Table, Float[Tensor, "batch parent dim"]]:
-    """The loop: coupling, gain (coupling times the child's weight) and parents of the last pass.
-
-    Args:
-        couple: logits -> couplings; here is the difference between `dynamic` and `leaky`.
-    """
-
-    def send(logits: Table) -> tuple[Table, Table, Float[Tensor, "batch parent dim"]]:
-        coupling = couple(logits)
-        gain = coupling * weight[:, :, None]
-        return coupling, gain, squash(weighted_sum(gain, votes), kind)
-
-    logits = votes.new_zeros(votes.shape[:3])
-    coupling, gain, parents = send(logits)
-    for _ in range(iterations - 1):
-        logits = logits + agreement(votes, parents)
-        coupling, gain, parents = send(logits)
-    return coupling, gain, parents
+from capsroute.routing.base import Routed, Routing, Vote
+from capsroute.routing.by_agreement import route_by_agreement
 
 
 @final
@@ -95,8 +62,13 @@ class DynamicRouting(Routing):
         self, children: Float[Tensor, "batch child dim"], vote: Vote, mask: Bool[Tensor, "batch child"]
     ) -> Routed:
         votes = vote(children)
-        weight = (length(children) if self.amend else children.new_ones(mask.shape)) * mask
-        coupling, gain, parents = route_by_agreement(
-            votes, weight, softmax_over_parents, self.iterations, self.squash
-        )
-        return Routed(parents, length(parents), coupling * mask[:, :, None], gain, voters=children)
+        weight = child_weight(children, mask, amend=self.amend).expand(votes.shape[:3])
+        coupling, parents = route_by_agreement(votes, weight, iterations=self.iterations, kind=self.squash)
+        return Routed(parents, length(parents), coupling * mask[:, :, None], gain=coupling * weight, voters=children)
+
+
+def child_weight(
+    children: Float[Tensor, "batch child dim"], mask: Bool[Tensor, "batch child"], *, amend: bool
+) -> Float[Tensor, "batch child 1"]:
+    """What a child's votes count: 1, or amended its length; masked, nothing."""
+    return ((length(children) if amend else children.new_ones(mask.shape)) * mask)[:, :, None]

@@ -38,6 +38,7 @@ from capsroute.capsules.squash import SQUASHES, SquashKind, length, squash
 from capsroute.checks import one_of
 from capsroute.routing.attention import AttentionAxis, AttentionScale, VoteAttention
 from capsroute.routing.base import Routed, Routing, Vote, agreement, weighted_sum
+from capsroute.routing.by_agreement import couplings, route_by_agreement
 
 Aggregate = Literal["before", "after", "after_transformed"]
 GraphPasses = Literal["once", "each"]
@@ -111,20 +112,23 @@ class GraphRouting(Routing):
         self, children: Float[Tensor, "batch child dim"], vote: Vote, mask: Bool[Tensor, "batch child"]
     ) -> Routed:
         relation = self.graph(children, mask)
-        votes = vote(children)
-        hidden, voters = self._aggregate(relation, votes, children, vote)
+        votes, hidden, voters = self._votes_of(relation, children, vote)
         alpha = self._attend(hidden, mask)
-
-        logits = votes.new_zeros(votes.shape[:3])
-        coupling = logits.softmax(dim=2)
-        parents = squash(weighted_sum(coupling * alpha, hidden), self.squash)
-        for _ in range(self.iterations - 1):
-            logits = logits + agreement(votes if self.agreement == "votes" else hidden, parents)
-            if self.graph_passes == "each":
+        asked = votes if self.agreement == "votes" else hidden
+        if self.graph_passes == "once":
+            coupling, parents = route_by_agreement(
+                asked, alpha, sent=None if asked is hidden else hidden, iterations=self.iterations, kind=self.squash
+            )
+        else:
+            logits = votes.new_zeros(votes.shape[:3])
+            coupling = couplings(logits, leak=None, dim=2)
+            parents = squash(weighted_sum(coupling * alpha, hidden), self.squash)
+            for _ in range(self.iterations - 1):
+                logits = logits + agreement(votes if self.agreement == "votes" else hidden, parents)
                 hidden, voters = self._aggregate(relation, hidden, voters, vote)
                 alpha = self._attend(hidden, mask)
-            coupling = logits.softmax(dim=2)
-            parents = squash(weighted_sum(coupling * alpha, hidden), self.squash)
+                coupling = couplings(logits, leak=None, dim=2)
+                parents = squash(weighted_sum(coupling * alpha, hidden), self.squash)
 
         gain = coupling * alpha
         if self.aggregate == "after":
@@ -140,6 +144,17 @@ class GraphRouting(Routing):
             relation,
             voters,
         )
+
+    def _votes_of(
+        self, relation: Tensor, children: Tensor, vote: Vote
+    ) -> tuple[Tensor, Tensor, Float[Tensor, "batch child dim"]]:
+        """The children's own votes, the mixed ones, and the capsules that voted."""
+        if self.aggregate != "before":
+            votes = vote(children)
+            return votes, *self._aggregate(relation, votes, children, vote)
+        voters = relation @ children
+        votes, hidden = vote(torch.cat([children, voters])).chunk(2)  # one product: its matrices are read once
+        return votes, hidden, voters
 
     def _aggregate(
         self, relation: Tensor, votes: Tensor, children: Tensor, vote: Vote

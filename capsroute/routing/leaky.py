@@ -17,10 +17,8 @@ Cost: O(children * parents * dim) for each pass; parameters: none.
 True
 """
 
-from functools import partial
 from typing import final
 
-import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
@@ -28,12 +26,8 @@ from capsroute.capsules.guards import number, yes_or_no
 from capsroute.capsules.squash import SQUASHES, SquashKind, length
 from capsroute.checks import one_of
 from capsroute.routing.base import Routed, Routing, Vote
-from capsroute.routing.dynamic import route_by_agreement
-
-
-def leaky_softmax(logits: Float[Tensor, "batch child parent"], leak: float) -> Float[Tensor, "batch child parent"]:
-    """Softmax over the parents and one more whose logit is `leak`; the share of that one is dropped."""
-    return F.pad(logits, (0, 1), value=leak).softmax(dim=2)[:, :, :-1]
+from capsroute.routing.by_agreement import route_by_agreement
+from capsroute.routing.dynamic import child_weight
 
 
 @final
@@ -75,7 +69,8 @@ class LeakyRouting(Routing):
         self, children: Float[Tensor, "batch child dim"], vote: Vote, mask: Bool[Tensor, "batch child"]
     ) -> Routed:
         votes = vote(children)
-        weight = (length(children) if self.amend else children.new_ones(mask.shape)) * mask
-        couple = partial(leaky_softmax, leak=self.leak)
-        coupling, gain, parents = route_by_agreement(votes, weight, couple, self.iterations, self.squash)
-        return Routed(parents, length(parents), coupling * mask[:, :, None], gain, voters=children)
+        weight = child_weight(children, mask, amend=self.amend).expand(votes.shape[:3])
+        coupling, parents = route_by_agreement(
+            votes, weight, iterations=self.iterations, kind=self.squash, leak=self.leak
+        )
+        return Routed(parents, length(parents), coupling * mask[:, :, None], gain=coupling * weight, voters=children)
