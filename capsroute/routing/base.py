@@ -149,4 +149,5 @@ def agreement(
     votes: Float[Tensor, "batch child parent dim"], parents: Float[Tensor, "batch parent dim"]
 ) -> Float[Tensor, "batch child parent"]:
     """vote_ij . v_j"""
-    return torch.einsum("bijd,bjd->bij", votes, parents)
+    # Not einsum: its gradient is a batch of products with one column, three times as slow as this one's.
+    return (votes * parents[:, None]).sum(dim=3)

@@ -33,7 +33,7 @@ from capsroute.capsules.guards import number
 from capsroute.capsules.scales import vote_length
 from capsroute.capsules.squash import length
 from capsroute.checks import above, one_of
-from capsroute.routing.base import Routed, Routing, Vote, weighted_sum
+from capsroute.routing.base import Routed, Routing, Vote, agreement, weighted_sum
 
 Evidence = Literal["sum", "mean"]
 VARIANCE_FLOOR = 1e-8
@@ -83,25 +83,28 @@ class EmRouting(Routing):
         votes = vote(children)
         present = length(children) * mask
         coupling = votes.new_full(votes.shape[:3], 1 / self.n_parents)
-        mean, variance, logit, gain = self._maximise(coupling, present, votes)
+        mean, squares, variance, logit, gain = self._maximise(coupling, present, votes)
         for _ in range(self.iterations - 1):
-            coupling = self._expect(mean, variance, logit, votes)
-            mean, variance, logit, gain = self._maximise(coupling, present, votes)
+            coupling = self._expect(squares, variance, logit)
+            mean, squares, variance, logit, gain = self._maximise(coupling, present, votes)
         return Routed(mean, logit.sigmoid(), coupling * mask[:, :, None], gain, voters=children)
 
-    def _maximise(self, coupling: Tensor, present: Tensor, votes: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Fit each parent to the votes it receives; also the logit of its activation, and the gain."""
+    def _maximise(
+        self, coupling: Tensor, present: Tensor, votes: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """Fit each parent to the votes it receives: mean, squared distances from it, variance; the logit of its
+        activation, and the gain."""
         received = coupling * present[:, :, None]
         total = received.sum(dim=1)  # R_j
         gain = received / total.clamp_min(WEIGHT_FLOOR)[:, None, :]
         mean = weighted_sum(gain, votes)
-        variance = weighted_sum(gain, (votes - mean[:, None]).square()) + VARIANCE_FLOOR
+        squares = (votes - mean[:, None]).square()
+        variance = weighted_sum(gain, squares) + VARIANCE_FLOOR
         cost = total * (self.beta_use * self.dim + 0.5 * variance.log().sum(dim=2))
-        return mean, variance, self.inverse_temperature * (self.beta_activate - cost), gain
+        return mean, squares, variance, self.inverse_temperature * (self.beta_activate - cost), gain
 
-    def _expect(self, mean: Tensor, variance: Tensor, logit: Tensor, votes: Tensor) -> Tensor:
+    def _expect(self, squares: Tensor, variance: Tensor, logit: Tensor) -> Tensor:
         """Share out each child by how likely its votes are under each parent."""
-        deviation = (votes - mean[:, None]).square() / variance[:, None]
-        log_density = -0.5 * (deviation + variance.log()[:, None] + log(2 * pi))
-        evidence = log_density.sum(dim=3) if self.evidence == "sum" else log_density.mean(dim=3)
+        log_density = -0.5 * (agreement(squares, 1 / variance) + (variance.log() + log(2 * pi)).sum(dim=2)[:, None])
+        evidence = log_density if self.evidence == "sum" else log_density / self.dim
         return (nn.functional.logsigmoid(logit)[:, None] + evidence).softmax(dim=2)
