@@ -10,9 +10,10 @@ from torch import Tensor
 
 from capsroute.capsules.differences import in_order, l1_distances
 from capsroute.capsules.gates import closed_forms, held_gates
-from capsroute.capsules.squash import SQUASHES, SquashKind
+from capsroute.capsules.squash import SQUASHES, SquashKind, length, squash, squash_factor
 from capsroute.capsules.unshared import unshared_votes
 from capsroute.routing.by_agreement import plain_loop, route_by_agreement
+from capsroute.routing.kde import epanechnikov
 
 SIZES = st.integers(1, 5)
 Outcome = tuple[Tensor, ...]
@@ -75,6 +76,19 @@ def test_unshared_votes(batch: int, children: int, parents: int, dim: int) -> No
     )
 
 
+@pytest.mark.parametrize("kind", SQUASHES)
+@given(batch=SIZES, dim=SIZES, scale=st.sampled_from([0.0, 1e-9, 1e-3, 1.0, 1e4]), along=st.sampled_from([0, 1, -1]))
+@settings(max_examples=20, deadline=None)
+def test_squash(kind: SquashKind, batch: int, dim: int, scale: float, along: int) -> None:
+    torch.manual_seed(0)
+    x = (scale * torch.randn(batch, dim, dtype=torch.float64)).requires_grad_()
+    same(
+        lambda x: (squash(x, kind, along),),
+        lambda x: (x * squash_factor(length(x, along, keepdim=True), kind),),
+        x,
+    )
+
+
 @given(batch=SIZES, children=SIZES, dim=SIZES)
 @settings(max_examples=20, deadline=None)
 def test_sorting_and_l1_distances(batch: int, children: int, dim: int) -> None:
@@ -82,6 +96,18 @@ def test_sorting_and_l1_distances(batch: int, children: int, dim: int) -> None:
     x = leaf(batch, children, dim)
     same(lambda x: (in_order(x),), lambda x: (x.sort(dim=-1).values,), x)
     same(lambda x: (l1_distances(x),), lambda x: (torch.cdist(x, x, p=1.0),), x)
+
+
+@given(batch=SIZES, children=SIZES, parents=SIZES, dim=SIZES)
+@settings(max_examples=20, deadline=None)
+def test_the_kernel_of_kde(batch: int, children: int, parents: int, dim: int) -> None:
+    torch.manual_seed(0)
+    same(
+        lambda votes, centres: (epanechnikov(votes, centres),),
+        lambda votes, centres: (1 - (votes - centres[:, None]).square().sum(dim=3),),
+        leaf(batch, children, parents, dim),
+        leaf(batch, parents, dim),
+    )
 
 
 def test_equal_children_have_no_gradient_between_them() -> None:

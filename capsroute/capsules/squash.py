@@ -11,12 +11,12 @@ the zero vector, and there x -> |x| x has the derivative zero in truth.
 tensor([0.5769, 0.7692])
 """
 
-from typing import Literal, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 import torch
 from torch import Tensor
 
-from capsroute.capsules.gates import gate
+from capsroute.capsules.gates import closed_forms, gate
 from capsroute.capsules.guards import is_a
 from capsroute.checks import one_of
 
@@ -62,4 +62,26 @@ def squash(x: Tensor, kind: SquashKind = "sabour", dim: int = -1) -> Tensor:
     is_a("x", x, Tensor)
     if not x.is_floating_point():
         raise ValueError(f"x must be floating point, but has the dtype {x.dtype}.")
+    if closed_forms(x):
+        return _Squash.apply(x, kind, dim)  # pyright: ignore
     return x * gate(squash_factor(length(x, dim, keepdim=True), kind))
+
+
+class _Squash(torch.autograd.Function):
+    """Recorded, the gradient walks over x five times; in closed form, dx = phi dy + phi' / r (x . dy) x, three."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, kind: SquashKind, dim: int) -> Tensor:
+        r = length(x, dim, keepdim=True)
+        factor = squash_factor(r, kind)
+        ctx.save_for_backward(x, r, factor)
+        ctx.kind, ctx.dim = kind, dim
+        return x * factor
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore
+        x, r, factor = ctx.saved_tensors
+        dy = gradients[0]
+        along = (x * dy).sum(dim=ctx.dim, keepdim=True) * squash_slope(r, ctx.kind)
+        return (dy * factor).addcmul_(x, along), None, None

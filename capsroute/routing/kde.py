@@ -19,12 +19,13 @@ Cost: O(children * parents * dim) for each pass; parameters: none.
 True
 """
 
-from typing import final
+from typing import Any, final
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from capsroute.capsules.gates import closed_forms
 from capsroute.capsules.squash import SQUASHES, SquashKind, length, squash
 from capsroute.checks import one_of
 from capsroute.routing.base import Routed, Routing, Vote, weighted_sum
@@ -42,7 +43,26 @@ def epanechnikov(
     squashed_votes: Float[Tensor, "batch child parent dim"], parents: Float[Tensor, "batch parent dim"]
 ) -> Float[Tensor, "batch child parent"]:
     """1 - |vote - parent|^2, without the cut at zero."""
+    if closed_forms(squashed_votes):
+        return 1 - _SquaredDistance.apply(squashed_votes, parents)  # pyright: ignore
     return 1 - (squashed_votes - parents[:, None]).square().sum(dim=3)
+
+
+class _SquaredDistance(torch.autograd.Function):
+    """Recorded, its gradient walks over the votes four times; here once, and once more to add up the parents'."""
+
+    @staticmethod
+    def forward(ctx: Any, votes: Tensor, parents: Tensor) -> Tensor:
+        difference = votes - parents[:, None]
+        ctx.save_for_backward(difference)
+        return difference.square().sum(dim=3)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:  # pyright: ignore
+        (difference,) = ctx.saved_tensors
+        d_votes = difference * (2 * gradients[0])[..., None]
+        return d_votes, -d_votes.sum(dim=1)
 
 
 @final
