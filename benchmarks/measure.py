@@ -47,7 +47,9 @@ class _Live(TorchDispatchMode):
         out = func(*args, **(kwargs or {}))
         for tensor in tree_leaves(out):
             if isinstance(tensor, Tensor):
-                self._meet(tensor.untyped_storage())
+                dense = (tensor._indices(), tensor._values()) if tensor.is_sparse else (tensor,)
+                for part in dense:
+                    self._meet(part.untyped_storage())
         return out
 
     def _meet(self, storage: Any) -> None:

@@ -9,7 +9,7 @@ from math import pi
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 Layer = Callable[[Tensor, Tensor], Tensor]
 """Children [batch, child, dim] and vote matrices [child, parent, dim, dim] -> scores."""
@@ -101,3 +101,36 @@ def wasserstein_graph(u: Tensor) -> Tensor:
 
 
 LAYERS: dict[str, Layer] = {"dynamic": dynamic, "leaky": leaky, "kde": kde, "kmeans": kmeans, "em": em, "gcn": gcn}
+
+
+class Network(nn.Module):
+    """The paper's network, read plainly: every primary capsule is made, squashed, masked and kept."""
+
+    def __init__(self, *, vocabulary: int, classes: int, length: int, layer: str = "graph") -> None:
+        super().__init__()
+        positions = (length - 3) // 2 + 1
+        self.words = nn.Embedding(vocabulary, 300, padding_idx=0)
+        self.convolution = nn.Conv1d(300, 64, 3, stride=2)
+        self.primary = nn.Linear(64, 64 * 64)
+        self.compression = nn.Parameter(torch.randn(positions * 64, 50) * 0.01)
+        self.votes = nn.Parameter(torch.randn(50, classes, 64, 64) / 8)
+        self.attention = nn.ParameterList([torch.randn(64, 64) / 8, torch.zeros(64), torch.randn(64) / 8])
+        self.layer = layer
+
+    def forward(self, ids: Tensor) -> Tensor:
+        features = self.convolution(self.words(ids).transpose(1, 2)).relu().transpose(1, 2)
+        capsules = squash(self.primary(features).unflatten(2, (64, 64)))
+        there = (ids != 0)[:, : 2 * features.shape[1] : 2]
+        capsules = capsules * there[:, :, None, None]
+        weight = self.compression.view(-1, 64, 50)[: features.shape[1]].flatten(0, 1)
+        children = torch.einsum("bhd,hn->bnd", capsules.flatten(1, 2), weight)
+        if self.layer == "graph":
+            matrix, bias, score = self.attention
+            return graph(children, self.votes, (matrix, bias, score))
+        return LAYERS[self.layer](children, self.votes)
+
+
+def margin(scores: Tensor, targets: Tensor) -> Tensor:
+    wanted = F.one_hot(targets, scores.shape[1])
+    up, down = (0.9 - scores).clamp_min(0) ** 2, (scores - 0.1).clamp_min(0) ** 2
+    return (wanted * up + 0.5 * (1 - wanted) * down).sum(dim=1).mean()

@@ -59,10 +59,13 @@ class _PrimaryToChildren(torch.autograd.Function):
         by_child = mix.flatten(0, 1).T
         for part in _parts(batch, positions):
             r = raw[part] if keep else raw[: part.stop - part.start]
-            torch.addmm(bias, features[part].flatten(0, 1), weight.T, out=r.view(-1, kinds * dim))
+            rows = r.view(-1, kinds * dim)
+            torch.mm(features[part].flatten(0, 1), weight.T, out=rows)
+            rows += bias
             torch.linalg.vector_norm(r, dim=3, out=lengths[part])  # pyright: ignore
             factor = squash_factor(lengths[part], kind) * mask[part][:, :, None]
-            torch.matmul(by_child, (r * factor[..., None]).flatten(1, 2), out=out[part])
+            for squashed, child in zip((r * factor[..., None]).flatten(1, 2), out[part], strict=True):
+                torch.mm(by_child, squashed, out=child)
         if keep:
             ctx.save_for_backward(features, mask, weight, mix, raw, lengths)
             ctx.kind = kind
@@ -81,9 +84,11 @@ class _PrimaryToChildren(torch.autograd.Function):
         for part in _parts(batch, positions):
             r, r_length, there = raw[part], lengths[part], mask[part][:, :, None]
             factor = squash_factor(r_length, ctx.kind) * there
-            for text, of_text in zip(r * factor[..., None], du[part], strict=True):
-                d_mix.addmm_(text.flatten(0, 1), of_text.T)
-            dr = torch.matmul(flat_mix, du[part]).view_as(r)
+            dr = torch.empty_like(r)
+            for text, squashed in enumerate((r * factor[..., None]).flatten(1, 2)):
+                of_text = du[part][text]
+                d_mix.addmm_(squashed, of_text.T)
+                torch.mm(flat_mix, of_text, out=dr[text].flatten(0, 1))
             along = (r * dr).sum(dim=3) * squash_slope(r_length, ctx.kind) * there
             dr = (dr * factor[..., None]).addcmul_(r, along[..., None])
             rows = dr.view(-1, kinds * dim)
