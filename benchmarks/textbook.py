@@ -49,7 +49,8 @@ def kde(u: Tensor, w: Tensor) -> Tensor:
     squashed = squash(votes, 0.5)
     logits = votes.new_zeros(votes.shape[:3])
     for number in range(3):
-        v = squash(torch.einsum("bij,bijd->bjd", logits.softmax(dim=1), votes), 0.5)
+        c = logits.softmax(dim=2)
+        v = squash(torch.einsum("bij,bijd->bjd", c / c.sum(dim=1, keepdim=True), votes), 0.5)
         if number < 2:
             logits = logits + 1 - ((squashed - v[:, None]) ** 2).sum(dim=3)
     return v.norm(dim=-1)

@@ -3,13 +3,14 @@
 Nothing heavy is imported before a verb needs it, so that `--help` answers at once.
 """
 
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated
 
 import typer
+
+from capsroute.terminal import fail, print_json, sayer, sentence_of, settings_of, standard_input, write
 
 app = typer.Typer(
     name="capsroute",
@@ -62,7 +63,7 @@ def train(
     """Train a classifier on labelled texts."""
     from capsroute.commands import train_model
 
-    settings = _settings(change or [])
+    settings = settings_of(change or [])
     if epochs is not None:
         settings["epochs"] = epochs
     facts = train_model(
@@ -81,11 +82,11 @@ def train(
         on_error=on_error,
         resume=resume,
         force=force,
-        say=_sayer(quiet or as_json),
+        say=sayer(quiet or as_json),
         progress="none" if quiet or as_json else "auto",
     )
     if as_json:
-        _print_json(facts)
+        print_json(facts)
 
 
 @app.command()
@@ -114,7 +115,7 @@ def evaluate(
         confusion=confusion,
     )
     if as_json:
-        _print_json(report.to_json())
+        print_json(report.to_json())
     else:
         show_report(report, corpus)
 
@@ -134,7 +135,7 @@ def predict(
     """Label texts: as many lines out as in, in the same order."""
     from capsroute.commands import predict_lines
 
-    predict_lines(model, file, top=top, proba=proba, form=format_, text=text, device=device, write=_write)
+    predict_lines(model, file, top=top, proba=proba, form=format_, text=text, device=device, write=write)
 
 
 @app.command()
@@ -151,10 +152,10 @@ def explain(
     """Show which words made the decision."""
     from capsroute.commands import explain_text
 
-    content = _standard_input() if text == "-" else text
+    content = standard_input() if text == "-" else text
     found = explain_text(model, content, label=label, html=html, png=png, show=not as_json)
     if as_json:
-        _print_json(found)
+        print_json(found)
 
 
 @app.command()
@@ -179,7 +180,7 @@ def compare(
     """Run several models on the same texts, splits, seeds and budget. Finished runs are not run again."""
     from capsroute.compare import compare_models
 
-    settings = _settings(change or [])
+    settings = settings_of(change or [])
     if epochs is not None:
         settings["epochs"] = epochs
     summary = compare_models(
@@ -194,10 +195,10 @@ def compare(
         preset=preset,
         settings=settings,
         on_error=on_error,
-        say=_sayer(quiet or as_json),
+        say=sayer(quiet or as_json),
     )
     if as_json:
-        _print_json(summary)
+        print_json(summary)
 
 
 @app.command("check-data")
@@ -215,7 +216,7 @@ def check_data(
 
     report = inspect_data(data, test=test, text=text, label=label, data_folder=data_folder, on_error=on_error)
     if as_json:
-        _print_json(report.to_json())
+        print_json(report.to_json())
     else:
         show_inspection(report)
     if report.problems:
@@ -232,7 +233,7 @@ def info(
 
     facts = information(model)
     if as_json:
-        _print_json(facts)
+        print_json(facts)
     else:
         show_facts(facts)
 
@@ -248,6 +249,25 @@ def demo(
     from capsroute.demo import run_demo
 
     run_demo(out, epochs=epochs)
+
+
+@app.command()
+def bench(
+    question: Annotated[
+        str, typer.Argument(help="routing, step, corpus, vocabulary, classes, predict or all.")
+    ] = "all",
+    threads: Annotated[int | None, typer.Option("--threads", help="Of torch; as many as it takes if none.")] = None,
+    data: Annotated[Path | None, typer.Option("--data", help="Folder of AG News, for corpus; else VADER.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder to append rows to and draw in.")] = None,
+    smoke: Annotated[bool, typer.Option("--smoke", help="Tiny sizes: only to see that all of it runs.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Measure speed and memory against a textbook implementation and the machine's own limits."""
+    from capsroute.commands import run_benchmarks
+
+    rows = run_benchmarks(question, threads=threads, data=data, out=out, smoke=smoke, show=not as_json)
+    if as_json:
+        print_json({"rows": rows})
 
 
 @app.callback(invoke_without_command=True)
@@ -267,73 +287,18 @@ def main() -> None:
     try:
         sys.exit(app(sys.argv[1:] or ["--help"], standalone_mode=False))
     except (KeyboardInterrupt, typer.Abort):
-        _fail("stopped.", code=130)
+        fail("stopped.", code=130)
     except Exception as error:  # sorted below; what is no user's fault goes on as it is
         if type(error).__name__ == "Interrupted":
-            _fail(str(error), code=130)
+            fail(str(error), code=130)
         # typer's own exceptions have no common class with a public name, but all can say what they mean.
         usage: Callable[[], str] | None = getattr(error, "format_message", None)
         if usage is not None:
             said = " ".join(usage().split())
-            _fail(f"{said}{'' if said.endswith(('.', '?')) else '.'} See --help.")
+            fail(f"{said}{'' if said.endswith(('.', '?')) else '.'} See --help.")
         if isinstance(error, ValueError | OSError | ImportError):
-            _fail(_sentence(error))
+            fail(sentence_of(error))
         raise
-
-
-def _fail(message: str, *, code: int = 2) -> NoReturn:
-    print(f"capsroute: {message}", file=sys.stderr)  # noqa: T201
-    sys.exit(code)
-
-
-def _sentence(error: Exception) -> str:
-    """What went wrong, without the jargon of the operating system."""
-    if isinstance(error, OSError) and error.strerror:
-        place = "" if error.filename is None else f"'{error.filename}': "
-        return f"{place}{error.strerror.lower()}."
-    return str(error)
-
-
-def _standard_input() -> str:
-    """The whole of it as text, without its last end of line."""
-    try:
-        return sys.stdin.buffer.read().decode().removesuffix("\n")
-    except UnicodeDecodeError as error:
-        raise ValueError("standard input is not UTF-8: convert it first.") from error
-
-
-def _settings(pairs: list[str]) -> dict[str, Any]:
-    """key=value -> values: JSON where it is, else the word itself."""
-    settings: dict[str, Any] = {}
-    for pair in pairs:
-        key, sign, value = pair.partition("=")
-        if not sign or not key:
-            raise ValueError(f"--set {pair!r} is not of the form key=value.")
-        try:
-            settings[key.strip()] = json.loads(value)
-        except json.JSONDecodeError:
-            settings[key.strip()] = value
-    return settings
-
-
-def _sayer(quiet: bool) -> Callable[[str], None]:
-    """Where sentences go: to standard error, so that standard output holds results alone."""
-
-    def say(sentence: str) -> None:
-        if not quiet:
-            print(sentence, file=sys.stderr)  # noqa: T201
-
-    return say
-
-
-def _write(lines: str) -> None:
-    """Results at once: the next text may be long in coming."""
-    sys.stdout.write(lines)
-    sys.stdout.flush()
-
-
-def _print_json(content: dict[str, Any]) -> None:
-    print(json.dumps(content, ensure_ascii=False, indent=2))  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import platform
 import shutil
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args
 
@@ -235,6 +236,30 @@ def show_inspection(report: DataReport) -> None:
         console.print(f"warning: {warning}", style="yellow", markup=False, highlight=False, soft_wrap=True)
     if not report.problems and not report.warnings:
         console.print("nothing to mend")
+
+
+def run_benchmarks(
+    question: str, *, threads: int | None, data: Path | None, out: Path | None, smoke: bool, show: bool
+) -> list[dict[str, Any]]:
+    """The rows of one question or all; shown as they come."""
+    try:
+        benchmarks: Any = import_module("benchmarks")
+        report: Any = import_module("benchmarks.report")
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            "the benchmarks are in the repository, not in the installed package: run `capsroute bench` in a checkout "
+            "that was installed with `pip install -e .`."
+        ) from error
+    one_of("question", question, (*benchmarks.QUESTIONS, "all"))
+    if threads is not None:
+        at_least("threads", threads, 1)
+    asked = benchmarks.QUESTIONS if question == "all" else (question,)
+    rows: list[dict[str, Any]] = []
+    for of_question in benchmarks.run(asked, out=out, smoke=smoke, threads=threads, data=data):
+        rows += of_question
+        if show:
+            report.show(of_question, Console())
+    return rows
 
 
 def information(folder: Path | None) -> dict[str, Any]:

@@ -1,0 +1,79 @@
+"""Real texts: how fast they become batches, how long steps wait for them, documents a second beside the plain step.
+
+The texts are AG News where its files are given (`--data`), else the VADER snippets, which come in a package. The
+plain step reads texts padded to 200 tokens, which is what the public code of capsule networks does.
+"""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.measure import interleaved
+from benchmarks.step import plain_case
+from capsroute.plan import make_plan
+from capsroute.text.batches import Batches
+from capsroute.text.sources import load_source
+from capsroute.text.tokens import Tokenizer
+from capsroute.training.loop import timed
+from capsroute.training.losses import make_loss
+from capsroute.training.optimizers import Optimizer, sparse_gradients
+
+PADDED = 200
+
+
+def run(*, smoke: bool = False, folder: Path | None = None) -> list[dict[str, Any]]:
+    """Tokens and batches alone, then steps with them."""
+    texts, labels, name = _texts(folder)
+    if smoke:
+        texts, labels = texts[:200], labels[:200]
+    started = time.perf_counter()
+    tokenizer = Tokenizer.train(texts)
+    learned = time.perf_counter()
+    encoded = tokenizer.encode(texts).limited(PADDED)
+    split = time.perf_counter()
+    classes, targets = np.unique(labels, return_inverse=True)
+    batches = Batches(encoded, torch.as_tensor(targets), batch_size=32)
+    made = time.perf_counter()
+    for _ in batches.epoch(1):
+        pass
+    rate = len(texts) / (time.perf_counter() - made)
+    trained, waited = _steps(batches, len(tokenizer), len(classes), steps=3 if smoke else 150)
+    plain = interleaved({"plain": plain_case(20 if smoke else PADDED)}, rounds=1 if smoke else 5)["plain"]
+    facts = {"question": "corpus", "corpus": name, "mean tokens": float(encoded.lengths.mean())}
+    return [
+        {**facts, "case": "words learned", "docs/s": len(texts) / (learned - started)},
+        {**facts, "case": "split into tokens", "docs/s": len(texts) / (split - learned)},
+        {**facts, "case": "made into batches", "docs/s": rate},
+        {**facts, "case": "graph steps, paper's sizes", "docs/s": trained, "waiting %": 100 * waited},
+        {**facts, "case": f"plain steps, padded to {PADDED}", "docs/s": 32 / plain},
+        {**facts, "case": "faster than plain", "times": trained * plain / 32},
+    ]
+
+
+def _steps(batches: Batches, vocabulary: int, classes: int, *, steps: int) -> tuple[float, float]:
+    """Documents a second of training, and the share of the time that it waited for batches."""
+    torch.manual_seed(0)
+    network = make_plan("paper").build(vocabulary=vocabulary, classes=classes, max_length=PADDED)
+    loss, optimizer = make_loss("margin"), Optimizer(network, weight_decay=0.0, clip=1.0)
+    waiting = documents = 0.0
+    started = time.perf_counter()
+    with sparse_gradients(network):
+        for number, (batch, waited) in enumerate(timed(batches.epoch(1))):
+            if number == steps:
+                break
+            optimizer.zero_grad()
+            loss(network(batch.ids).activation, batch.targets).backward()
+            optimizer.step(1e-3, norm=float(optimizer.gradient_norm()))
+            waiting += waited
+            documents += len(batch.ids)
+    seconds = time.perf_counter() - started
+    return documents / seconds, waiting / seconds
+
+
+def _texts(folder: Path | None) -> tuple[list[str], list[Any], str]:
+    name = "vader" if folder is None else "ag_news_26k"
+    corpus = load_source(name, folder).train
+    return list(corpus.texts()), list(corpus.labels), name
