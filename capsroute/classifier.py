@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted  # pyright: ignore[reportUnknownVariableType]
 
 from capsroute.explain.explanation import Explanation, explain
-from capsroute.fitting import fit_further, fit_model, scores_of
+from capsroute.fitting import evidence_of, fit_further, fit_model, scores_of
 from capsroute.hub import upload
 from capsroute.inputs import KINDS, Given, as_array, names_of, plain, plain_settings, texts_of, with_labels
 from capsroute.model import CapsuleNetwork
@@ -26,6 +26,7 @@ from capsroute.plan import Plan, make_plan
 from capsroute.preparation import Part, make_parts, with_fitting_loss
 from capsroute.store import StoredModel, load_model, save_model
 from capsroute.text.tokens import Tokenizer
+from capsroute.training.calibration import probabilities
 from capsroute.training.config import make_device
 from capsroute.training.loggers import Logger
 from capsroute.training.progress import ProgressName
@@ -141,13 +142,17 @@ class CapsuleClassifier(ClassifierMixin, BaseEstimator):
     # -------------------------------------------------------------- predicting
 
     def predict_proba(self, X: Given) -> NDArray[np.float64]:
-        """Scores [text, class] in the order of `classes_`: of one label they sum to 1, of several each is its own.
+        """Probabilities [text, class] in the order of `classes_`: of one label they sum to 1, calibrated on the
+        validation part if there was one; of several each label has its own score.
 
-        Of one text, given as it is and not in a list, the scores [class].
+        Of one text, given as it is and not in a list, the probabilities [class].
         """
         scores = self.class_scores(X)
         if self._model.labels.several:
             return scores
+        if self._model.sharpness is not None:
+            found = probabilities(evidence_of(self._model, np.atleast_2d(scores)), self._model.sharpness)
+            return found if scores.ndim == 2 else found[0]
         total = scores.sum(axis=-1, keepdims=True)
         # A text without a single word has the score 0 for every class: nothing is known, all are alike.
         return np.where(total > 0, scores / np.where(total > 0, total, 1), 1 / scores.shape[-1])
@@ -166,12 +171,12 @@ class CapsuleClassifier(ClassifierMixin, BaseEstimator):
             return plain(found)
         return self.decide(self.predict_proba(X))
 
-    def decide(self, probabilities: NDArray[np.float64]) -> NDArray[Any] | list[list[Any]]:
+    def decide(self, proba: NDArray[np.float64]) -> NDArray[Any] | list[list[Any]]:
         """Rows of `predict_proba` -> labels."""
         if self.thresholds_ is None:
-            return self.classes_[probabilities.argmax(axis=1)]
+            return self.classes_[proba.argmax(axis=1)]
         names = self.classes_.tolist()
-        has = probabilities >= np.array(self.thresholds_)
+        has = proba >= np.array(self.thresholds_)
         return [[names[label] for label in np.flatnonzero(row)] for row in has]
 
     def score(self, X: Given, y: Any = None, sample_weight: Any = None) -> float:

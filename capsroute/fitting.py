@@ -1,4 +1,4 @@
-"""From a plan and texts apart to a trained model: words, network, training, thresholds, facts."""
+"""From a plan and texts apart to a trained model: words, network, training, thresholds, sharpness, facts."""
 
 import platform
 from collections.abc import Callable, Sequence
@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 
 from capsroute._version import __version__
 from capsroute.inputs import Texts
+from capsroute.model import CapsuleNetwork
 from capsroute.plan import Plan
 from capsroute.preparation import Part, Parts, read_words, say_cut
 from capsroute.store import StoredModel
 from capsroute.text.batches import Batches
 from capsroute.text.encoded import EncodedTexts
 from capsroute.training import TrainingResult, draw_curves, predict, seed_everything, train
+from capsroute.training.calibration import fit_sharpness
 from capsroute.training.loggers import Logger
 from capsroute.training.progress import ProgressName
 from capsroute.training.thresholds import USUAL, tune_thresholds
@@ -61,6 +63,7 @@ def fit_model(
         say(_curves(result, Path(folder) / "curves.png"))
     stored = StoredModel(network, tokenizer, parts.labels, training=plan.training.to_json())
     stored.thresholds = _thresholds(stored, valid)
+    stored.sharpness = _sharpness(stored, valid)
     stored.facts = _facts(plan, parts, result, stored, cut=encoded.cut, seconds=perf_counter() - started)
     return stored, result
 
@@ -95,6 +98,18 @@ def _thresholds(stored: StoredModel, valid: Part | None) -> list[float] | None:
     if valid is None:
         return [USUAL] * len(stored.labels)
     return tune_thresholds(scores_of(stored, valid.texts), valid.targets.numpy()).tolist()
+
+
+def evidence_of(stored: StoredModel, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What a sharpness multiplies: lengths as they are; of a baseline, whose scores are a softmax, its logits."""
+    return scores if isinstance(stored.network, CapsuleNetwork) else np.log(np.maximum(scores, 1e-30))
+
+
+def _sharpness(stored: StoredModel, valid: Part | None) -> float | None:
+    """What makes scores probabilities, where a text has one label and there is a part to see it on."""
+    if stored.labels.several or valid is None:
+        return None
+    return float(fit_sharpness(evidence_of(stored, scores_of(stored, valid.texts)), valid.targets.numpy()))
 
 
 def _curves(result: TrainingResult, file: Path) -> str:

@@ -1,6 +1,6 @@
 """A model on disk: a folder of five files, data and never code.
 
-    config.json         format version, network, tokens, training, thresholds, facts; checksums of the other files
+    config.json         format version, network, training, thresholds, sharpness, facts; checksums of the other files
     model.safetensors   weights
     tokenizer.json      vocabulary, in the format of the `tokenizers` library
     labels.json         label names in the order of the scores
@@ -16,6 +16,7 @@ import os
 import shutil
 import tempfile
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,8 @@ class StoredModel:
 
     Args:
         thresholds: the score from which a text has a label, where it may have several.
+        sharpness: what makes the scores of a single label probabilities (training/calibration.py); None: their
+            shares of the sum.
         training: the settings it was trained with.
         facts: what the card tells: counts, measures, seed, versions.
     """
@@ -54,6 +57,7 @@ class StoredModel:
     tokenizer: Tokenizer
     labels: Labels
     thresholds: list[float] | None = None
+    sharpness: float | None = None
     training: dict[str, Any] = field(default_factory=dict[str, Any])
     facts: dict[str, Any] = field(default_factory=dict[str, Any])
 
@@ -105,6 +109,7 @@ def load_model(folder: str | Path, *, device: str = "cpu") -> StoredModel:
         tokenizer=tokenizer,
         labels=labels,
         thresholds=config["thresholds"],
+        sharpness=config.get("sharpness"),
         training=config["training"],
         facts=config["facts"],
     )
@@ -142,6 +147,7 @@ def _write(model: StoredModel, folder: Path) -> None:
         "capsroute": __version__,
         "network": network_to_json(model.network),
         "thresholds": model.thresholds,
+        "sharpness": model.sharpness,
         "training": model.training,
         "facts": model.facts,
         "files": {name: _checksum(folder / name) for name in (WEIGHTS, TOKENS, LABELS)},
@@ -228,6 +234,9 @@ def _check_sizes(source: Path, config: dict[str, Any], *, labels: Labels, words:
     sound = thresholds is None if not labels.several else _are_thresholds(thresholds, len(labels))
     if not sound:
         raise StoreError(f"'{source / CONFIG}' does not fit: its thresholds are not those of {len(labels)} labels.")
+    sharpness = config.get("sharpness")  # models of early versions have none
+    if sharpness is not None and not (isinstance(sharpness, float) and 0 < sharpness < inf):
+        raise StoreError(f"'{source / CONFIG}' does not fit: its sharpness is {sharpness!r}, not a positive number.")
 
 
 def _are_thresholds(values: Any, number: int) -> bool:

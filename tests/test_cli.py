@@ -17,7 +17,7 @@ from capsroute import cli
 from capsroute.text.labels import Labels
 from tests.toy import SMALL, toy
 
-VERBS = ["train", "evaluate", "predict", "explain", "compare", "check-data", "info", "demo"]
+VERBS = ["train", "evaluate", "predict", "explain", "compare", "check-data", "info", "demo", "bench"]
 SETTINGS = [part for key, value in SMALL.items() for part in ("--set", f"{key}={json.dumps(value)}")]
 
 

@@ -6,6 +6,7 @@ checkpoints.py    stop and go on              interruption.py    by whom it is s
 evaluate.py       scores and measures         metrics.py         accuracy, F1, calibration
 history.py        rows, file, curves          progress.py        what a person sees
 hold_out.py       a part to validate on       thresholds.py      from when on a label is given
+calibration.py    scores made probabilities
 """
 
 from capsroute.training.bad_batch import BatchError
