@@ -1,13 +1,15 @@
 """Does a step cost more than in proportion with more classes? Low-rank votes, the sizes of the default preset."""
 
+from functools import partial
 from typing import Any
 
 import torch
 
 from benchmarks.measure import interleaved, peak_mib
+from benchmarks.step import train_on
 from capsroute.plan import make_plan
 from capsroute.training.losses import make_loss
-from capsroute.training.optimizers import Optimizer, sparse_gradients
+from capsroute.training.optimizers import Optimizer
 
 CLASSES = (4, 40, 400, 4000)
 
@@ -41,10 +43,4 @@ def _case(routing: str, classes: int) -> Any:
     loss, optimizer = make_loss("cross_entropy", scale=10.0), Optimizer(network, weight_decay=0.0, clip=1.0)
     ids, targets = torch.randint(1, 20_000, (32, 50)), torch.randint(0, classes, (32,))
 
-    def case() -> None:
-        with sparse_gradients(network):
-            optimizer.zero_grad()
-            loss(network(ids).activation, targets).backward()
-            optimizer.step(1e-3, norm=float(optimizer.gradient_norm()))
-
-    return case
+    return partial(train_on, network, loss, optimizer, ids, targets)

@@ -5,6 +5,7 @@ plain step reads texts padded to 200 tokens, which is what the public code of ca
 """
 
 import time
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,14 @@ import numpy as np
 import torch
 
 from benchmarks.measure import interleaved
-from benchmarks.step import plain_case
+from benchmarks.step import plain_case, train_on
 from capsroute.plan import make_plan
 from capsroute.text.batches import Batches
 from capsroute.text.sources import load_source
 from capsroute.text.tokens import Tokenizer
 from capsroute.training.loop import timed
 from capsroute.training.losses import make_loss
-from capsroute.training.optimizers import Optimizer, sparse_gradients
+from capsroute.training.optimizers import Optimizer
 
 PADDED = 200
 
@@ -60,15 +61,10 @@ def _steps(batches: Batches, vocabulary: int, classes: int, *, steps: int) -> tu
     loss, optimizer = make_loss("margin"), Optimizer(network, weight_decay=0.0, clip=1.0)
     waiting = documents = 0.0
     started = time.perf_counter()
-    with sparse_gradients(network):
-        for number, (batch, waited) in enumerate(timed(batches.epoch(1))):
-            if number == steps:
-                break
-            optimizer.zero_grad()
-            loss(network(batch.ids).activation, batch.targets).backward()
-            optimizer.step(1e-3, norm=float(optimizer.gradient_norm()))
-            waiting += waited
-            documents += len(batch.ids)
+    for batch, waited in islice(timed(batches.epoch(1)), steps):
+        train_on(network, loss, optimizer, batch.ids, batch.targets)
+        waiting += waited
+        documents += len(batch.ids)
     seconds = time.perf_counter() - started
     return documents / seconds, waiting / seconds
 

@@ -4,9 +4,11 @@ Forward, loss, backward and the movement of all weights. The plain reading is in
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 
 from benchmarks import textbook
 from benchmarks.measure import interleaved, machine_limits, peak_mib
@@ -70,13 +72,15 @@ def own_case(
     optimizer = Optimizer(network, weight_decay=0.0, clip=1.0)
     ids, targets = torch.randint(1, words_used, (batch, length)), torch.randint(0, classes, (batch,))
 
-    def case() -> None:
-        with sparse_gradients(network):
-            optimizer.zero_grad()
-            loss(network(ids).activation, targets).backward()
-            optimizer.step(1e-3, norm=float(optimizer.gradient_norm()))
+    return partial(train_on, network, loss, optimizer, ids, targets)
 
-    return case
+
+def train_on(network: nn.Module, loss: nn.Module, optimizer: Optimizer, ids: Tensor, targets: Tensor) -> None:
+    """One step as training makes it."""
+    with sparse_gradients(network):
+        optimizer.zero_grad()
+        loss(network(ids).activation, targets).backward()
+        optimizer.step(1e-3, norm=float(optimizer.gradient_norm()))
 
 
 def plain_case(length: int, *, vocabulary: int = 20_000, classes: int = 4, batch: int = 32) -> Callable[[], None]:
