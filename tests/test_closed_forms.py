@@ -12,6 +12,8 @@ from capsroute.capsules.differences import in_order, l1_distances
 from capsroute.capsules.gates import closed_forms, held_gates
 from capsroute.capsules.squash import SQUASHES, SquashKind, length, squash, squash_factor
 from capsroute.capsules.unshared import unshared_votes
+from capsroute.capsules.votes import make_votes
+from capsroute.routing import base, make_routing
 from capsroute.routing.by_agreement import plain_loop, route_by_agreement
 from capsroute.routing.kde import epanechnikov
 
@@ -108,6 +110,34 @@ def test_the_kernel_of_kde(batch: int, children: int, parents: int, dim: int) ->
         leaf(batch, children, parents, dim),
         leaf(batch, parents, dim),
     )
+
+
+@pytest.mark.parametrize("name", ["dynamic", "em", "adaptive_kde", "graph", "gcn", "max"])
+def test_many_votes_are_routed_in_parts_with_the_same_result(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    vote = make_votes("unshared", children=4, parents=3, dim=5).double()
+    routing = make_routing(name, children=4, parents=3, dim=5).double()
+    weights = [*vote.parameters(), *routing.parameters()]
+    u, mask = leaf(7, 4, 5), torch.rand(7, 4) > 0.3
+    of_one = 4 * 3 * 5 * 8
+    calls: list[int] = []
+    route = routing.route
+    monkeypatch.setattr(routing, "route", lambda u, *rest: calls.append(len(u)) or route(u, *rest))
+    results: list[list[Tensor]] = []
+    for most in (2**30, of_one):
+        monkeypatch.setattr(base, "MANY_VOTES", most)
+        monkeypatch.setattr(base, "VOTES_AT_ONCE", 3 * of_one)
+        calls.clear()
+        routed = routing(u, vote, mask)
+        torch.manual_seed(1)
+        total = (routed.parents * torch.randn(7, 3, 5)).sum() + (routed.activation * torch.randn(7, 3)).sum()
+        gradients = torch.autograd.grad(total, [u, *weights], materialize_grads=True)
+        results.append([*(field for field in routed if field is not None), *gradients])
+    assert sorted(calls) == [1, 1, 3, 3, 3, 3]  # each part once more for its gradient
+    for whole, in_parts in zip(*results, strict=True):
+        torch.testing.assert_close(in_parts, whole)
+    with torch.no_grad():
+        torch.testing.assert_close(routing(u, vote, mask).parents, results[0][0])
 
 
 def test_equal_children_have_no_gradient_between_them() -> None:

@@ -153,8 +153,7 @@ class GraphRouting(Routing):
             votes = vote(children)
             return votes, *self._aggregate(relation, votes, children, vote)
         voters = relation @ children
-        votes, hidden = vote(torch.cat([children, voters])).chunk(2)  # one product: its matrices are read once
-        return votes, hidden, voters
+        return vote(children), vote(voters), voters
 
     def _aggregate(
         self, relation: Tensor, votes: Tensor, children: Tensor, vote: Vote

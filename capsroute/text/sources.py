@@ -120,7 +120,10 @@ def find_files(source: Source, folder: Path | None) -> tuple[Path, ...]:
     if source.package is not None:
         return tuple(packaged_file(source.name, source.package, file.names[0]) for file in source.files)
     if folder is None:
-        raise CorpusError(f"the data set '{source.name}' needs the folder of its files ({source.origin}).")
+        raise CorpusError(
+            f"the data set '{source.name}' needs the folder of its files: give --data, or folder=, with those of "
+            f"{source.origin}."
+        )
     found = tuple(_find(file, source.folders, folder) for file in source.files)
     missing = next((file.names[0] for file, path in zip(source.files, found, strict=True) if path is None), None)
     if missing is None:
