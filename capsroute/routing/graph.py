@@ -153,7 +153,11 @@ class GraphRouting(Routing):
             votes = vote(children)
             return votes, *self._aggregate(relation, votes, children, vote)
         voters = relation @ children
-        return vote(children), vote(voters), voters
+        try:
+            votes, hidden = vote(torch.cat([children, voters])).chunk(2)  # one product: its matrices are read once
+        except ValueError:  # votes made for so many documents alone; or a mistake, to be named as it was made
+            votes, hidden = vote(children), vote(voters)
+        return votes, hidden, voters
 
     def _aggregate(
         self, relation: Tensor, votes: Tensor, children: Tensor, vote: Vote
