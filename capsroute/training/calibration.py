@@ -7,8 +7,9 @@ near 1 / classes. The sharpness with the smallest log loss on texts that were no
 probabilities; it is the inverse of the temperature of Guo et al. 2017, On Calibration of Modern Neural Networks
 (arXiv 1706.04599). It is positive, so that no ranking changes.
 
->>> fit_sharpness(np.array([[0.8, 0.2], [0.6, 0.4], [0.7, 0.3], [0.4, 0.6]]), np.array([0, 0, 1, 1]))  # doctest: +ELLIPSIS
-2.20...
+>>> scores = np.array([[0.8, 0.2], [0.6, 0.4], [0.7, 0.3], [0.4, 0.6]])
+>>> round(fit_sharpness(scores, np.array([0, 0, 1, 1])), 1)
+2.2
 """
 
 import numpy as np
