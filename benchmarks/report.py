@@ -53,11 +53,14 @@ def draw(rows: Sequence[Mapping[str, Any]], file: Path) -> None:
     axes.set_yscale("log")
     ticks = sorted({row[column] for row in rows})
     axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
+    axes.set_ylim(min(row["ms"] for row in rows) / 2, 2 * max(row["ms"] for row in rows))
+    low, high = axes.get_ylim()
+    round_numbers = [step * 10**power for power in range(-2, 6) for step in (1, 2, 5)]
+    heights = [number for number in round_numbers if low <= number <= high]
+    axes.set_yticks(heights, [f"{height:,g}" for height in heights])
     axes.minorticks_off()
     axes.set_xlabel(name)
     axes.set_ylabel("ms a training step")
-    if question == "vocabulary":
-        axes.set_ylim(bottom=min(row["ms"] for row in rows) / 3, top=3 * max(row["ms"] for row in rows))
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)
@@ -72,4 +75,6 @@ def _curve(row: Mapping[str, Any]) -> str:
 def _number(value: Any) -> str:
     if value is None:
         return "-"
-    return value if isinstance(value, str) else f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.2f}"
+    if isinstance(value, str):
+        return value
+    return f"{value:,.0f}" if isinstance(value, int) or abs(value) >= 1000 else f"{value:,.2f}"
