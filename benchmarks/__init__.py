@@ -36,6 +36,11 @@ def run(
     from benchmarks.report import CURVES, draw, write_rows
     from capsroute.machine import provenance
 
+    # Places that are wrong show before anything is measured.
+    if "corpus" in questions:
+        import_module("benchmarks.corpus").find(data)
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
     before = torch.get_num_threads()
     torch.set_num_threads(threads or before)
     try:

@@ -42,5 +42,4 @@ def _case(routing: str, classes: int) -> Any:
     network = plan.build(vocabulary=20_000, classes=classes, max_length=50)
     loss, optimizer = make_loss("cross_entropy", scale=10.0), Optimizer(network, weight_decay=0.0, clip=1.0)
     ids, targets = torch.randint(1, 20_000, (32, 50)), torch.randint(0, classes, (32,))
-
     return partial(train_on, network, loss, optimizer, ids, targets)

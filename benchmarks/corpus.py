@@ -16,7 +16,8 @@ from benchmarks.measure import interleaved
 from benchmarks.step import plain_case, train_on
 from capsroute.plan import make_plan
 from capsroute.text.batches import Batches
-from capsroute.text.sources import load_source
+from capsroute.text.catalog import SOURCES
+from capsroute.text.sources import find_files, load_source
 from capsroute.text.tokens import Tokenizer
 from capsroute.training.loop import timed
 from capsroute.training.losses import make_loss
@@ -69,7 +70,14 @@ def _steps(batches: Batches, vocabulary: int, classes: int, *, steps: int) -> tu
     return documents / seconds, waiting / seconds
 
 
-def _texts(folder: Path | None) -> tuple[list[str], list[Any], str]:
+def find(folder: Path | None) -> str:
+    """The name of the corpus, whose files are there, or an error that says where to get them."""
     name = "vader" if folder is None else "ag_news_26k"
+    find_files(SOURCES[name], folder)
+    return name
+
+
+def _texts(folder: Path | None) -> tuple[list[str], list[Any], str]:
+    name = find(folder)
     corpus = load_source(name, folder).train
     return list(corpus.texts()), list(corpus.labels), name

@@ -4,7 +4,7 @@ import gc
 import statistics
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -36,7 +36,10 @@ def peak_mib(case: Case) -> float:
 
 
 class _Live(TorchDispatchMode):
-    """Counts the bytes of storages from the operation that makes them until they are freed."""
+    """Counts the bytes of storages from the operation that makes them until they are freed.
+
+    What an operation is first given was there before: weights and the states of an optimiser do not count.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,21 +47,20 @@ class _Live(TorchDispatchMode):
         self.seen: set[int] = set()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        for storage in _storages((args, kwargs)):
+            self._meet(storage, counts=False)
         out = func(*args, **(kwargs or {}))
-        for tensor in tree_leaves(out):
-            if isinstance(tensor, Tensor):
-                dense = (tensor._indices(), tensor._values()) if tensor.is_sparse else (tensor,)
-                for part in dense:
-                    self._meet(part.untyped_storage())
+        for storage in _storages(out):
+            self._meet(storage, counts=True)
         return out
 
-    def _meet(self, storage: Any) -> None:
+    def _meet(self, storage: Any, *, counts: bool) -> None:
         # One storage has many Python objects, and its address is used again when it is freed.
         place = storage._cdata
         if place in self.seen:
             return
         self.seen.add(place)
-        size = storage.nbytes()
+        size = storage.nbytes() if counts else 0
         self.now += size
         self.peak = max(self.peak, self.now)
         weakref.finalize(storage, self._leave, place, size)
@@ -66,6 +68,14 @@ class _Live(TorchDispatchMode):
     def _leave(self, place: int, size: int) -> None:
         self.seen.discard(place)
         self.now -= size
+
+
+def _storages(values: Any) -> Iterator[Any]:
+    """What the tensors in any nest of values lie in; of a sparse one its indices and its numbers."""
+    for tensor in tree_leaves(values):
+        if isinstance(tensor, Tensor):
+            dense = (tensor._indices(), tensor._values()) if tensor.is_sparse else (tensor,)
+            yield from (part.untyped_storage() for part in dense)
 
 
 def machine_limits(*, smoke: bool = False) -> dict[str, float]:

@@ -16,7 +16,6 @@ CURVES = {"step": ("length", "tokens a text"), "vocabulary": ("words", "words"),
 
 def write_rows(rows: Sequence[Mapping[str, Any]], facts: Mapping[str, Any], file: Path) -> None:
     """Append the rows, each with the facts of the machine."""
-    file.parent.mkdir(parents=True, exist_ok=True)
     when = datetime.now(timezone.utc).isoformat(timespec="seconds")
     with file.open("a", encoding="utf-8") as stream:
         for row in rows:
@@ -64,7 +63,6 @@ def draw(rows: Sequence[Mapping[str, Any]], file: Path) -> None:
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)
-    file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file, dpi=150)
 
 

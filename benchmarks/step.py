@@ -18,6 +18,7 @@ from capsroute.training.losses import make_loss
 from capsroute.training.optimizers import Optimizer, sparse_gradients
 
 LENGTHS = (50, 100, 200, 400)
+BATCH, CLASSES, WORDS = 32, 4, 20_000
 
 
 def run(*, smoke: bool = False) -> list[dict[str, Any]]:
@@ -46,32 +47,23 @@ def run(*, smoke: bool = False) -> list[dict[str, Any]]:
     return rows
 
 
-def operations(length: int, routing: str, *, batch: int = 32, classes: int = 4) -> float:
+def operations(length: int, routing: str) -> float:
     """Floating-point operations that the step needs: each product once forward and twice backward."""
     positions = window_count(length, 3, 2)
     below = positions * (3 * 300 * 64 + 64 * 4096 + 4096 * 50)
-    votes = 50 * classes * 64 * 64
-    routed = votes if routing == "dynamic" else 2 * votes + 50 * classes * 64 * 64 + 50 * 50 * 64
-    return 2 * 3 * batch * (below + routed)
+    votes = 50 * CLASSES * 64 * 64
+    routed = votes if routing == "dynamic" else 3 * votes + 50 * 50 * 64  # twice, and the attention
+    return 2 * 3 * BATCH * (below + routed)
 
 
-def own_case(
-    routing: str,
-    *,
-    length: int,
-    vocabulary: int = 20_000,
-    classes: int = 4,
-    batch: int = 32,
-    words_used: int = 20_000,
-) -> Callable[[], None]:
+def own_case(routing: str, *, length: int, vocabulary: int = WORDS, words_used: int = WORDS) -> Callable[[], None]:
     """capsroute's step."""
     plan = make_plan("paper", routing=routing)
     torch.manual_seed(0)
-    network = plan.build(vocabulary=vocabulary, classes=classes, max_length=length)
+    network = plan.build(vocabulary=vocabulary, classes=CLASSES, max_length=length)
     loss = make_loss("margin")
     optimizer = Optimizer(network, weight_decay=0.0, clip=1.0)
-    ids, targets = torch.randint(1, words_used, (batch, length)), torch.randint(0, classes, (batch,))
-
+    ids, targets = torch.randint(1, words_used, (BATCH, length)), torch.randint(0, CLASSES, (BATCH,))
     return partial(train_on, network, loss, optimizer, ids, targets)
 
 
@@ -83,12 +75,12 @@ def train_on(network: nn.Module, loss: nn.Module, optimizer: Optimizer, ids: Ten
         optimizer.step(1e-3, norm=float(optimizer.gradient_norm()))
 
 
-def plain_case(length: int, *, vocabulary: int = 20_000, classes: int = 4, batch: int = 32) -> Callable[[], None]:
+def plain_case(length: int) -> Callable[[], None]:
     """The plain step."""
     torch.manual_seed(0)
-    network = textbook.Network(vocabulary=vocabulary, classes=classes, length=length)
+    network = textbook.Network(vocabulary=WORDS, classes=CLASSES, length=length)
     optimizer = torch.optim.Adam(network.parameters())
-    ids, targets = torch.randint(1, vocabulary, (batch, length)), torch.randint(0, classes, (batch,))
+    ids, targets = torch.randint(1, WORDS, (BATCH, length)), torch.randint(0, CLASSES, (BATCH,))
 
     def case() -> None:
         optimizer.zero_grad()

@@ -84,6 +84,36 @@ def em(u: Tensor, w: Tensor) -> Tensor:
     return score
 
 
+def adaptive_kde(u: Tensor, w: Tensor) -> Tensor:
+    votes = votes_of(u, w)
+    squashed = squash(votes, 0.5)
+    logits = votes.new_zeros(votes.shape[:3])
+    density = votes.new_full((len(votes),), torch.inf)
+    going = torch.ones(len(votes), dtype=torch.bool)
+    for number in range(10):
+        c = logits.softmax(dim=2)
+        c = c / c.sum(dim=1, keepdim=True)
+        v = squash(torch.einsum("bij,bijd->bjd", c, votes), 0.5)
+        if number < 9:
+            kernel = (1 - ((squashed - v[:, None]) ** 2).sum(dim=3)).clamp_min(0)
+            before, density = density, (c * kernel).sum(dim=(1, 2)).log()
+            going = going & ~((density - before).abs() < 0.05)
+            logits = logits + kernel * going[:, None, None]
+    return v.norm(dim=-1)
+
+
+def largest(u: Tensor, w: Tensor) -> Tensor:
+    return squash(votes_of(u, w).max(dim=1).values).norm(dim=-1)
+
+
+def mean(u: Tensor, w: Tensor) -> Tensor:
+    return squash(votes_of(u, w).mean(dim=1)).norm(dim=-1)
+
+
+def total(u: Tensor, w: Tensor) -> Tensor:
+    return squash(votes_of(u, w).sum(dim=1)).norm(dim=-1)
+
+
 def gcn(u: Tensor, w: Tensor) -> Tensor:
     return squash(votes_of(wasserstein_graph(u) @ u, w).mean(dim=1)).norm(dim=-1)
 
@@ -101,13 +131,25 @@ def wasserstein_graph(u: Tensor) -> Tensor:
     return (-distances).softmax(dim=2) + torch.eye(u.shape[1])
 
 
-LAYERS: dict[str, Layer] = {"dynamic": dynamic, "leaky": leaky, "kde": kde, "kmeans": kmeans, "em": em, "gcn": gcn}
+LAYERS: dict[str, Layer] = {
+    "dynamic": dynamic,
+    "leaky": leaky,
+    "kde": kde,
+    "adaptive_kde": adaptive_kde,
+    "kmeans": kmeans,
+    "em": em,
+    "gcn": gcn,
+    "max": largest,
+    "mean": mean,
+    "sum": total,
+}
+"""By name; `graph` needs the weights of its attention too. `transformer` has no votes, and so no textbook of them."""
 
 
 class Network(nn.Module):
     """The paper's network, read plainly: every primary capsule is made, squashed, masked and kept."""
 
-    def __init__(self, *, vocabulary: int, classes: int, length: int, layer: str = "graph") -> None:
+    def __init__(self, *, vocabulary: int, classes: int, length: int) -> None:
         super().__init__()
         positions = (length - 3) // 2 + 1
         self.words = nn.Embedding(vocabulary, 300, padding_idx=0)
@@ -116,7 +158,6 @@ class Network(nn.Module):
         self.compression = nn.Parameter(torch.randn(positions * 64, 50) * 0.01)
         self.votes = nn.Parameter(torch.randn(50, classes, 64, 64) / 8)
         self.attention = nn.ParameterList([torch.randn(64, 64) / 8, torch.zeros(64), torch.randn(64) / 8])
-        self.layer = layer
 
     def forward(self, ids: Tensor) -> Tensor:
         features = self.convolution(self.words(ids).transpose(1, 2)).relu().transpose(1, 2)
@@ -125,10 +166,8 @@ class Network(nn.Module):
         capsules = capsules * there[:, :, None, None]
         weight = self.compression.view(-1, 64, 50)[: features.shape[1]].flatten(0, 1)
         children = torch.einsum("bhd,hn->bnd", capsules.flatten(1, 2), weight)
-        if self.layer == "graph":
-            matrix, bias, score = self.attention
-            return graph(children, self.votes, (matrix, bias, score))
-        return LAYERS[self.layer](children, self.votes)
+        matrix, bias, score = self.attention
+        return graph(children, self.votes, (matrix, bias, score))
 
 
 def margin(scores: Tensor, targets: Tensor) -> Tensor:

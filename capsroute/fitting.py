@@ -109,7 +109,7 @@ def _sharpness(stored: StoredModel, valid: Part | None) -> float | None:
     """What makes scores probabilities, where a text has one label and there is a part to see it on."""
     if stored.labels.several or valid is None:
         return None
-    return float(fit_sharpness(evidence_of(stored, scores_of(stored, valid.texts)), valid.targets.numpy()))
+    return fit_sharpness(evidence_of(stored, scores_of(stored, valid.texts)), valid.targets.numpy())
 
 
 def _curves(result: TrainingResult, file: Path) -> str:

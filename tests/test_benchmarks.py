@@ -81,6 +81,20 @@ def test_peak_memory_counts_what_lives_at_one_time() -> None:
     assert peak_mib(case) == pytest.approx(2, abs=0.01)
 
 
+def test_peak_memory_leaves_out_what_was_there_before() -> None:
+    state = torch.zeros(2**20)
+    assert peak_mib(lambda: state.add_(1).mul_(2)) == 0
+
+
+@pytest.mark.parametrize("options", [("--data", "nowhere"), ("--out", __file__)])
+def test_wrong_places_are_refused_before_anything_is_measured(
+    options: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("benchmarks.measure.machine_limits", lambda **_: pytest.fail("it measured"))
+    with pytest.raises((ValueError, OSError)):
+        CliRunner().invoke(app, ["bench", "all", "--smoke", *options], catch_exceptions=False)
+
+
 def test_medians_leave_the_first_rounds_out() -> None:
     calls: list[str] = []
     found = interleaved({"a": lambda: calls.append("a"), "b": lambda: calls.append("b")}, rounds=3)

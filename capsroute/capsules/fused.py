@@ -2,7 +2,7 @@
 
     r_tk = W_k g_t + b_k        u_n = sum_tk w_tkn phi(|r_tk|) r_tk
 
-At the paper's sizes a batch has 32 x 49 x 64 primary capsules of 64 numbers, 25 MB that the plain reading writes
+At the paper's sizes a batch has 32 x 50 x 64 primary capsules of 64 numbers, 26 MB that the plain reading writes
 and reads a dozen times: product, squares, lengths, squash, mask, sum, and each again backwards. Here a few texts at
 a time pass through all of it while they lie in the processor's cache; only r and |r| are kept for the gradient.
 

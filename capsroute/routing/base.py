@@ -117,7 +117,7 @@ class Routing(nn.Module, ABC):
         """Route as many documents at a time as have votes that the cache holds; no result depends on the others.
 
         The votes of a part are forgotten when it is routed, and made again for its gradient: with thousands of
-        parents that is twice as fast as to fetch them from memory, which need not hold those of all documents.
+        parents that is faster than to fetch them from memory, which need not hold those of all documents.
         """
         of_one = children.shape[1] * self.n_parents * self.dim * children.element_size()
         few = not self.needs_vote or len(children) == 1 or len(children) * of_one <= MANY_VOTES
@@ -175,5 +175,5 @@ def agreement(
     votes: Float[Tensor, "batch child parent dim"], parents: Float[Tensor, "batch parent dim"]
 ) -> Float[Tensor, "batch child parent"]:
     """vote_ij . v_j"""
-    # Not einsum: its gradient is a batch of products with one column, three times as slow as this one's.
+    # Not einsum: its gradient is a batch of products with one column, slower than this one's.
     return (votes * parents[:, None]).sum(dim=3)
