@@ -4,7 +4,10 @@ The texts are AG News where its files are given (`--data`), else the VADER snipp
 plain step reads texts padded to 200 tokens, which is what the public code of capsule networks does.
 """
 
+import statistics
 import time
+from collections.abc import Callable
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.measure import interleaved
 from benchmarks.step import plain_case, train_on
 from capsroute.plan import make_plan
 from capsroute.text.batches import Batches
@@ -42,8 +44,8 @@ def run(*, smoke: bool = False, folder: Path | None = None) -> list[dict[str, An
     for _ in batches.epoch(1):
         pass
     rate = len(texts) / (time.perf_counter() - made)
-    trained, waited = _steps(batches, len(tokenizer), len(classes), steps=3 if smoke else 150)
-    plain = interleaved({"plain": plain_case(20 if smoke else PADDED)}, rounds=1 if smoke else 5)["plain"]
+    plain_step = plain_case(20 if smoke else PADDED)
+    trained, waited, plain = _steps(batches, len(tokenizer), len(classes), plain_step, steps=3 if smoke else 200)
     facts = {"question": "corpus", "corpus": name, "mean tokens": float(encoded.lengths.mean())}
     return [
         {**facts, "case": "words learned", "docs/s": len(texts) / (learned - started)},
@@ -55,19 +57,30 @@ def run(*, smoke: bool = False, folder: Path | None = None) -> list[dict[str, An
     ]
 
 
-def _steps(batches: Batches, vocabulary: int, classes: int, *, steps: int) -> tuple[float, float]:
-    """Documents a second of training, and the share of the time that it waited for batches."""
+def _steps(
+    batches: Batches, vocabulary: int, classes: int, plain_step: Callable[[], None], *, steps: int
+) -> tuple[float, float, float]:
+    """Documents a second of training, the share of its time that it waited for batches, and the median seconds of
+    plain steps, one in between every tenth of ours."""
     torch.manual_seed(0)
     network = make_plan("paper").build(vocabulary=vocabulary, classes=classes, max_length=PADDED)
     loss, optimizer = make_loss("margin"), Optimizer(network, weight_decay=0.0, clip=1.0)
-    waiting = documents = 0.0
-    started = time.perf_counter()
-    for batch, waited in islice(timed(batches.epoch(1)), steps):
-        train_on(network, loss, optimizer, batch.ids, batch.targets)
+    waiting = working = documents = 0.0
+    plain: list[float] = []
+    for number, (batch, waited) in enumerate(islice(timed(batches.epoch(1)), steps)):
+        if number % 10 == 0:
+            plain.append(_seconds(plain_step))
+        working += _seconds(partial(train_on, network, loss, optimizer, batch.ids, batch.targets))
         waiting += waited
         documents += len(batch.ids)
-    seconds = time.perf_counter() - started
-    return documents / seconds, waiting / seconds
+    seconds = working + waiting
+    return documents / seconds, waiting / seconds, statistics.median(plain)
+
+
+def _seconds(act: Callable[[], None]) -> float:
+    started = time.perf_counter()
+    act()
+    return time.perf_counter() - started
 
 
 def find(folder: Path | None) -> str:
